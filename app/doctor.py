@@ -1,0 +1,218 @@
+"""What this machine can do for Pawl, each finding with its mend.
+
+Everything is tried for real and nothing is changed. Torch is not imported: whether its build fits
+the GPU is read from its version.
+"""
+
+import hashlib
+import importlib.metadata
+import os
+import platform
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from data.home import Home, is_held
+
+GB = 10**9
+SIGNS = {"ok": "+", "note": "o", "broken": "x"}
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class Check:
+    """One finding. `note`: something optional is missing; `broken`: something needed is."""
+
+    name: str
+    state: str  # ok | note | broken
+    text: str
+    mend: str | None = None
+
+
+def report(
+    home: Path, model_file: Path, model_sha256: str, ports: range, vllm_python: str | None = None
+) -> list[Check]:
+    """All findings, in the order in which people ask for them.
+
+    `vllm_python` is the interpreter of vLLM's own environment (default: PAWL_VLLM_PYTHON).
+    """
+    return [
+        check_python(),
+        check_processor(),
+        check_gpu(),
+        check_docker(),
+        check_vllm(vllm_python or os.environ.get("PAWL_VLLM_PYTHON")),
+        check_model(model_file, model_sha256),
+        check_disk(home),
+        check_port(home, ports),
+    ]
+
+
+def lines(checks: list[Check]) -> Iterator[str]:
+    """The report as text: a line for each finding, its mend below it, a closing line."""
+    for check in checks:
+        yield f"{SIGNS[check.state]} {check.name:<9}{check.text}"
+        if check.mend:
+            yield f"  {'':<9}-> {check.mend}"
+    broken = [check.name for check in checks if check.state == "broken"]
+    yield ""
+    yield f"To mend before Pawl can run: {', '.join(broken)}." if broken else "Pawl can run here."
+
+
+def check_python() -> Check:
+    """The interpreter and the system below it."""
+    text = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    if (3, 11) <= sys.version_info[:2] <= (3, 13):
+        return Check(name="Python", state="ok", text=text)
+    mend = "start run.py with Python 3.11, 3.12 or 3.13"
+    return Check(name="Python", state="broken", text=text, mend=mend)
+
+
+def check_processor() -> Check:
+    """Cores that this process may use, and memory that is free for a model."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    total, free = memory()
+    text = f"{cores} cores, {total / GB:.1f} GB memory, {free / GB:.1f} GB of it free"
+    if free >= 3 * GB:
+        return Check(name="Machine", state="ok", text=text)
+    mend = "close other programs: the embedded model wants about 3 GB while it is trained"
+    return Check(name="Machine", state="note", text=text, mend=mend)
+
+
+def memory() -> tuple[int, int]:
+    """Total and available bytes of this machine, or of the container around us if that is less."""
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    meminfo, container = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
+    found = [line.split() for line in meminfo.read_text().splitlines()] if meminfo.exists() else []
+    free = next((int(words[1]) * 1024 for words in found if words[0] == "MemAvailable:"), total)
+    try:
+        limit = int((container / "memory.max").read_text())
+        used = int((container / "memory.current").read_text())
+    except (OSError, ValueError):  # no such limit, or "max"
+        return total, free
+    return min(total, limit), min(free, max(0, limit - used))
+
+
+def check_gpu() -> Check:
+    """NVIDIA cards as the driver's own tool sees them, and whether torch was built for them."""
+    query = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
+    works, said = run(query)
+    if not works and not has_nvidia_card():
+        return Check(name="GPU", state="note", text="none: models run on the processor")
+    if not works:
+        text, mend = f"an NVIDIA card without a driver: {said}", "install NVIDIA's driver"
+        return Check(name="GPU", state="note", text=text, mend=mend)
+    cards, torch = "; ".join(said.splitlines()), importlib.metadata.version("torch")
+    if torch.endswith("+cpu"):
+        text = f"{cards}, which torch {torch} cannot use"
+        mend = "pip's settings chose that build (pip config list): change them, delete .venv, start"
+        return Check(name="GPU", state="note", text=text, mend=mend)
+    return Check(name="GPU", state="ok", text=f"{cards}; torch {torch}")
+
+
+def has_nvidia_card() -> bool:
+    """Whether a display or compute card of NVIDIA is on the bus, with or without a driver."""
+    for device in Path("/sys/bus/pci/devices").glob("*"):
+        ids = [(device / name).read_text().strip() for name in ("vendor", "class")]
+        if ids[0] == "0x10de" and ids[1].startswith("0x03"):
+            return True
+    return False
+
+
+def check_docker() -> Check:
+    """The engine that sandboxes run in: asked for its version, since a client alone is no use."""
+    works, said = run(["docker", "version", "--format", "{{.Server.Version}}"])
+    if works:
+        return Check(name="Docker", state="ok", text=f"engine {said}")
+    if "permission denied" in said:
+        mend = "join the group docker (usermod -aG docker NAME), then sign in again"
+    elif shutil.which("docker"):
+        mend = "start dockerd (install docker.io where the engine is missing)"
+    else:
+        mend = "install docker.io and start dockerd"
+    text = f"{said} (domains that run code are refused, all else works)"
+    return Check(name="Docker", state="note", text=text, mend=mend)
+
+
+def check_vllm(python: str | None) -> Check:
+    """vLLM in the environment of its own that a setting names."""
+    if not python:
+        text = "not installed: the worker answers instead"
+        mend = "optional, for speed: pip install vllm in an environment of its own, then set "
+        return Check(
+            name="vLLM", state="note", text=text, mend=f"{mend}PAWL_VLLM_PYTHON to its python"
+        )
+    works, said = run([python, "-c", "import vllm; print(vllm.__version__)"], seconds=60)
+    if works:
+        return Check(name="vLLM", state="ok", text=f"{said.splitlines()[-1]} in {python}")
+    mend = "install vllm there, or unset PAWL_VLLM_PYTHON: the worker answers instead"
+    return Check(name="vLLM", state="note", text=f"{python}: {said}", mend=mend)
+
+
+def check_model(file: Path, sha256: str) -> Check:
+    """The embedded model's weights, byte for byte."""
+    if not file.is_file():
+        text, mend = f"{file} is missing", "python3 run.py fetches it at its next start"
+        return Check(name="Model", state="broken", text=text, mend=mend)
+    with open(file, "rb") as opened:
+        found = hashlib.file_digest(opened, "sha256").hexdigest()
+    if found != sha256:
+        text, mend = f"{file} is damaged", "delete that file: the next start fetches it again"
+        return Check(name="Model", state="broken", text=text, mend=mend)
+    return Check(name="Model", state="ok", text=f"{file.stem}, {file.stat().st_size / 1e6:.0f} MB")
+
+
+def check_disk(home: Path) -> Check:
+    """Room and the right to write where everything is kept."""
+    existing = next(folder for folder in (home, *home.parents) if folder.exists())
+    free = shutil.disk_usage(existing).free
+    text = f"{free / GB:.1f} GB free at {home}"
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        mend = "make it writable for you, or choose another folder (--home, PAWL_HOME)"
+        return Check(name="Disk", state="broken", text=f"{existing} is not writable", mend=mend)
+    if free < 5 * GB:
+        state = "broken" if free < GB else "note"
+        mend = "free some space, or choose a roomier folder (--home, PAWL_HOME)"
+        return Check(name="Disk", state=state, text=text, mend=mend)
+    return Check(name="Disk", state="ok", text=text)
+
+
+def check_port(home: Path, ports: range) -> Check:
+    """A port for the console, or the server that already answers for this home."""
+    server = Home(path=home)
+    if server.server_json.exists() and is_held(server):
+        url = (server.server() or {}).get("url", "another port")
+        return Check(name="Port", state="ok", text=f"a server runs for this home at {url}")
+    free = next((port for port in ports if is_free(port)), None)
+    if free:
+        return Check(name="Port", state="ok", text=f"127.0.0.1:{free} is free")
+    text = f"{ports[0]} is taken" if len(ports) == 1 else f"{ports[0]} to {ports[-1]} are taken"
+    return Check(name="Port", state="broken", text=text, mend="choose another with --port")
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen there now; connections that are dying do not count."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def run(command: list[str], seconds: float = 10) -> tuple[bool, str]:
+    """Whether a command worked, and what it said: its output, or its last word on why not."""
+    try:
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=seconds)
+    except FileNotFoundError:
+        return False, f"{command[0]} is not installed"
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        return False, str(problem)
+    if done.returncode == 0:
+        return True, done.stdout.strip()
+    said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+    return False, said[-1] if said else f"{command[0]} ended with {done.returncode}"

@@ -1,0 +1,116 @@
+"""The live view of a run: what it does now, its newest events, steers, jobs and loss."""
+
+from datetime import UTC, datetime
+
+from sqlalchemy import func
+from sqlmodel import Session, col, select
+
+from app import shapes
+from app.runs import spend
+from data.lifecycle import ENDED
+from data.tables import Account, Event, Job, Live, Run, Steer, TrainPoint
+
+EVENTS = 200
+POINTS = 500
+
+
+def run_live(session: Session, run: Run, since: int, limit: int = EVENTS) -> shapes.Live:
+    """Events after `since`, oldest first, with everything else as it is now.
+
+    While a page does not hold the last event of a run that has ended, `state` says running, so
+    that a reader who stops at an end state has read everything.
+    """
+    query = select(Event).where(Event.run == run.id, Event.seq > since)
+    events = session.exec(query.order_by(col(Event.seq)).limit(limit)).all()
+    last = session.exec(select(func.max(Event.seq)).where(Event.run == run.id)).one() or 0
+    cursor = events[-1].seq if events else since
+    live = session.get(Live, run.id)
+    has_more = cursor < last
+    return shapes.Live(
+        run=run.id,
+        state="running" if run.state in ENDED and has_more else run.state,
+        run_state=run.state,
+        round=run.round,
+        rounds_target=run.rounds_target,
+        phase=live.phase if live else None,
+        current=_current(live),
+        progress=_progress(live),
+        events=[_event(row) for row in events],
+        next_cursor=cursor,
+        has_more=has_more,
+        steers=_steers(session, run.id),
+        jobs=_jobs(session, run.id),
+        spend=spend(session.get(Account, f"run:{run.id}"), run),
+        loss=_loss(session, run),
+        updated_at=max(run.updated_at, live.updated_at) if live else run.updated_at,
+    )
+
+
+def _current(live: Live | None) -> shapes.Current | None:
+    if live is None or live.role is None or live.started_at is None:
+        return None
+    return shapes.Current(role=live.role, tool=live.tool, started_at=live.started_at)
+
+
+def _progress(live: Live | None) -> shapes.Progress | None:
+    if live is None or live.phase is None:
+        return None
+    return shapes.Progress(
+        phase=live.phase,
+        text=live.text,
+        done=live.done,
+        total=live.total,
+        started_at=live.started_at,
+        updated_at=live.updated_at,
+        seconds_left=_seconds_left(live),
+    )
+
+
+def _seconds_left(live: Live) -> float | None:
+    """At the pace so far; None until there is one."""
+    if not live.done or not live.total or live.started_at is None:
+        return None
+    start = datetime.fromisoformat(live.started_at.replace("Z", "+00:00"))
+    elapsed = (datetime.now(UTC) - start).total_seconds()
+    return max(0.0, elapsed / live.done * (live.total - live.done))
+
+
+def _event(row: Event) -> shapes.EventShape:
+    return shapes.EventShape(seq=row.seq, kind=row.kind, role=row.role, text=row.text, at=row.at)
+
+
+def _steers(session: Session, run: str) -> list[shapes.SteerShape]:
+    query = select(Steer).where(Steer.run == run).order_by(col(Steer.created_at))
+    return [
+        shapes.SteerShape(
+            id=row.id,
+            text=row.text,
+            author=row.author,
+            status=row.status,
+            reason=row.reason,
+            round=row.round,
+            at=row.created_at,
+            delivered_at=row.delivered_at,
+        )
+        for row in session.exec(query)
+    ]
+
+
+def _jobs(session: Session, run: str) -> list[shapes.JobShape]:
+    query = select(Job).where(Job.run == run).order_by(col(Job.created_at))
+    return [
+        shapes.JobShape(job_id=row.id, type=row.type, round=row.round, status=row.status)
+        for row in session.exec(query)
+    ]
+
+
+def _loss(session: Session, run: Run) -> list[shapes.TrainPointShape]:
+    """The loss curve of the newest training, thinned to at most 500 points."""
+    newest = select(func.max(TrainPoint.round)).where(TrainPoint.run == run.id)
+    round_ = session.exec(newest).one()
+    if round_ is None:
+        return []
+    query = select(TrainPoint).where(TrainPoint.run == run.id, TrainPoint.round == round_)
+    points = session.exec(query.order_by(col(TrainPoint.step))).all()
+    every = -(-len(points) // POINTS)
+    return [shapes.TrainPointShape(step=p.step, loss=p.loss) for p in points[::every]]

@@ -1,0 +1,179 @@
+"""Money and device time: reserve the worst case, act, settle once. Integer micro-dollars throughout.
+
+Every function runs inside a write transaction of the store. One reservation may charge several
+accounts (run, key, project); each account keeps its totals and its caps.
+"""
+
+from collections.abc import Sequence
+
+from sqlmodel import Session, select
+
+from data.tables import Account, LedgerEntry, Reservation, now
+
+MICRO = 1_000_000
+
+
+class CapExceeded(Exception):
+    """A reservation would pass a cap; the text names the cap, what is used and what was asked."""
+
+
+class AlreadySettled(Exception):
+    """A reservation is settled once; this one is not open any more."""
+
+
+def open_account(
+    session: Session,
+    account: str,
+    project_id: str,
+    *,
+    model_cap: int | None = None,
+    total_cap: int | None = None,
+    requests_cap: int | None = None,
+) -> Account:
+    """The account of that id, made when it is not there yet; caps are set on making alone."""
+    found = session.get(Account, account)
+    if found is None:
+        found = Account(
+            id=account,
+            project_id=project_id,
+            model_cap=model_cap,
+            total_cap=total_cap,
+            requests_cap=requests_cap,
+        )
+        session.add(found)
+        session.flush()
+    return found
+
+
+def reserve(
+    session: Session,
+    accounts: Sequence[str],
+    kind: str,
+    amount: int,
+    *,
+    project_id: str,
+    run: str | None = None,
+    requests: int = 0,
+) -> int:
+    """Reserve `amount` on every account, or raise CapExceeded and change nothing.
+
+    Holds afterwards on each account: settled + reserved <= cap, and requests <= requests cap.
+    Returns the reservation's id.
+    """
+    rows = [_account(session, account) for account in accounts]
+    for row in rows:
+        _check_caps(row, kind, amount, requests)
+    reservation = Reservation(
+        project_id=project_id, run=run, kind=kind, accounts=list(accounts), amount=amount
+    )
+    session.add(reservation)
+    session.flush()
+    assert reservation.id is not None
+    for row in rows:
+        _add(row, kind, reserved=amount)
+        row.requests += requests
+        _enter(session, row, reservation.id, "reserve", kind, amount)
+    return reservation.id
+
+
+def settle(session: Session, reservation: int, actual: int, note: str | None = None) -> None:
+    """Replace a reservation by what it cost; AlreadySettled when it is not open."""
+    _close(session, reservation, "settled", actual, note)
+
+
+def settle_uncertain(session: Session, reservation: int, note: str) -> None:
+    """Charge the whole reservation, since nobody can tell what it cost."""
+    _close(session, reservation, "uncertain", None, note)
+
+
+def release(session: Session, reservation: int, note: str) -> None:
+    """Give a reservation back: nothing was sent, or the refusal is known to be free."""
+    _close(session, reservation, "released", 0, note)
+
+
+def add_device_time(session: Session, accounts: Sequence[str], milliseconds: int) -> None:
+    """Meter device time on every account, priced or not."""
+    for account in accounts:
+        row = _account(session, account)
+        row.device_ms += milliseconds
+        session.add(row)
+
+
+def _close(
+    session: Session, reservation_id: int, state: str, actual: int | None, note: str | None
+) -> None:
+    reservation = session.get_one(Reservation, reservation_id)
+    if reservation.state != "open":
+        raise AlreadySettled(f"reservation {reservation_id} is {reservation.state} already")
+    cost = reservation.amount if actual is None else actual
+    reservation.state, reservation.actual = state, cost
+    reservation.note, reservation.settled_at = note, now()
+    session.add(reservation)
+    for account in reservation.accounts:
+        row = _account(session, account)
+        _add(row, reservation.kind, reserved=-reservation.amount, settled=cost)
+        if state == "uncertain" and reservation.kind == "model":
+            row.model_uncertain += cost
+        word = {"settled": "settle", "uncertain": "uncertain", "released": "release"}[state]
+        _enter(session, row, reservation_id, word, reservation.kind, cost)
+
+
+def _check_caps(row: Account, kind: str, amount: int, requests: int) -> None:
+    model = row.model_settled + row.model_reserved
+    total = model + row.device_settled + row.device_reserved
+    if kind == "model" and row.model_cap is not None and model + amount > row.model_cap:
+        raise CapExceeded(_cap_text("model cap", row.model_cap, model, amount, row.id))
+    if row.total_cap is not None and total + amount > row.total_cap:
+        raise CapExceeded(_cap_text("total cap", row.total_cap, total, amount, row.id))
+    if row.requests_cap is not None and row.requests + requests > row.requests_cap:
+        raise CapExceeded(
+            f"request cap {row.requests_cap} reached at {row.requests} requests ({_name(row.id)})"
+        )
+
+
+def _cap_text(cap: str, limit: int, used: int, asked: int, account: str) -> str:
+    return (
+        f"{cap} {dollars(limit)} reached at {dollars(used)} + {dollars(asked)} reserve"
+        f" ({_name(account)})"
+    )
+
+
+def dollars(micro: int) -> str:
+    """Micro-dollars for people: two decimals, more where two would hide the amount."""
+    value = micro / MICRO
+    return f"${value:.2f}" if micro % 10_000 == 0 else f"${value:.6f}".rstrip("0")
+
+
+def _name(account: str) -> str:
+    return account.replace(":", " ", 1)
+
+
+def _account(session: Session, account: str) -> Account:
+    return session.get_one(Account, account)
+
+
+def _add(row: Account, kind: str, *, reserved: int = 0, settled: int = 0) -> None:
+    if kind == "model":
+        row.model_reserved += reserved
+        row.model_settled += settled
+    else:
+        row.device_reserved += reserved
+        row.device_settled += settled
+
+
+def _enter(
+    session: Session, row: Account, reservation: int, word: str, category: str, amount: int
+) -> None:
+    session.add(row)
+    entry = LedgerEntry(
+        account=row.id, reservation=reservation, kind=word, category=category, amount=amount
+    )
+    session.add(entry)
+
+
+def open_reservations(session: Session, run: str | None = None) -> list[Reservation]:
+    """Reservations that nobody settled yet, oldest first."""
+    query = select(Reservation).where(Reservation.state == "open").order_by(Reservation.id)  # type: ignore[arg-type]
+    if run is not None:
+        query = query.where(Reservation.run == run)
+    return list(session.exec(query))

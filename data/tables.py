@@ -1,0 +1,517 @@
+"""The tables: what Pawl remembers. One class a table; times are ISO 8601 UTC, money micro-dollars.
+
+Who writes what is fixed (no column has two writers): doors insert runs, people's things, directives,
+steers and control requests; the engine writes everything that a run produces.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import JSON, Column, Index, UniqueConstraint
+from sqlmodel import Field, SQLModel
+
+SCHEMA_VERSION = 1
+
+
+def now() -> str:
+    """The present moment as ISO 8601 UTC with milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _json() -> Any:
+    return Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
+
+
+def _json_list() -> Any:
+    return Field(default_factory=list, sa_column=Column(JSON, nullable=False))
+
+
+# People, access, settings (written by the doors)
+
+
+class Project(SQLModel, table=True):
+    id: str = Field(primary_key=True)
+    workspace_id: str
+    name: str
+    created_at: str = Field(default_factory=now)
+
+
+class User(SQLModel, table=True):
+    id: str = Field(primary_key=True)
+    name: str = Field(unique=True)
+    role: str  # viewer | developer | admin
+    password_hash: str | None = None
+    created_at: str = Field(default_factory=now)
+
+
+class ApiKey(SQLModel, table=True):
+    """A key by its SHA-256; the key itself is shown once and never stored."""
+
+    id: str = Field(primary_key=True)
+    project_id: str = Field(foreign_key="project.id")
+    name: str
+    key_hash: str = Field(unique=True)
+    capabilities: list[str] = _json_list()
+    created_at: str = Field(default_factory=now)
+    expires_at: str | None = None
+    last_used_at: str | None = None
+    revoked_at: str | None = None
+
+
+class SignIn(SQLModel, table=True):
+    """A signed-in browser, or a one-time link that has not been used yet; by the token's SHA-256."""
+
+    token_hash: str = Field(primary_key=True)
+    kind: str  # session | link
+    user_id: str = Field(foreign_key="user.id")
+    created_at: str = Field(default_factory=now)
+    expires_at: str
+    ended_at: str | None = None
+
+
+class Setting(SQLModel, table=True):
+    name: str = Field(primary_key=True)
+    value: str
+    updated_at: str = Field(default_factory=now)
+
+
+class GatewayModel(SQLModel, table=True):
+    """A model behind the gateway with its price in micro-dollars per million tokens."""
+
+    name: str = Field(primary_key=True)
+    base_url: str | None = None
+    key_env: str | None = None
+    role: str | None = None
+    input_micro_per_mtok: int
+    output_micro_per_mtok: int
+    cached_micro_per_mtok: int | None = None
+    simulated: bool = False
+    created_at: str = Field(default_factory=now)
+
+
+# A run and what people say to it (inserted by the doors; state, status moved by the engine)
+
+
+class Run(SQLModel, table=True):
+    id: str = Field(primary_key=True)
+    project_id: str = Field(foreign_key="project.id", index=True)
+    workspace_id: str
+    actor: str
+    brief: str
+    domain: str
+    mode: str  # live | dry
+    simulated: bool = False
+    base_model: str
+    config: dict[str, Any] = _json()  # the effective preset, limits and models of this run
+    limits: dict[str, Any] = _json()
+    seed: int | None = None  # set: repeatable, blind tasks follow from it
+    secret: str  # 64 hex digits; never leaves the engine
+    state: str = "starting"
+    reason: str | None = None
+    rounds_target: int = 3
+    round: int = 0
+    best_version: str | None = None
+    created_at: str = Field(default_factory=now, index=True)
+    updated_at: str = Field(default_factory=now, index=True)
+    ended_at: str | None = None
+
+
+class Directive(SQLModel, table=True):
+    id: str = Field(primary_key=True)
+    project_id: str
+    run: str = Field(foreign_key="run.id", index=True)
+    text: str
+    author: str
+    created_at: str = Field(default_factory=now)
+
+
+class Steer(SQLModel, table=True):
+    id: str = Field(primary_key=True)
+    project_id: str
+    run: str = Field(foreign_key="run.id", index=True)
+    text: str
+    author: str
+    status: str = "queued"  # queued | delivered | dropped
+    reason: str | None = None
+    round: int | None = None  # the round whose plan it was delivered to
+    created_at: str = Field(default_factory=now)
+    delivered_at: str | None = None
+
+
+class Control(SQLModel, table=True):
+    """A request to stop, resume or extend a run; the engine carries it out at its boundary."""
+
+    id: int | None = Field(default=None, primary_key=True)
+    project_id: str
+    run: str = Field(foreign_key="run.id", index=True)
+    action: str  # stop | resume | extend
+    rounds: int | None = None
+    limits: dict[str, Any] = _json()
+    author: str
+    status: str = "requested"  # requested | done | refused
+    created_at: str = Field(default_factory=now)
+    done_at: str | None = None
+
+
+# What a run produces (written by the engine)
+
+
+class Round(SQLModel, table=True):
+    __table_args__ = (UniqueConstraint("run", "number"),)
+    id: int | None = Field(default=None, primary_key=True)
+    project_id: str
+    run: str = Field(foreign_key="run.id", index=True)
+    number: int
+    start_version: str  # name of the best version that this round starts from
+    plan: dict[str, Any] = _json()
+    hypothesis: str | None = None  # the plan in a sentence
+    rows: int | None = None
+    candidate: str | None = None
+    outcome: str | None = None  # completed | failed | stopped
+    decision: str | None = None  # promote | reject | inconclusive | not_evaluated
+    reason: str | None = None
+    evidence: dict[str, Any] = _json()  # the gate's figures, as decided on
+    started_at: str = Field(default_factory=now)
+    ended_at: str | None = None
+
+
+class Harness(SQLModel, table=True):
+    """How a model is asked and read."""
+
+    id: str = Field(primary_key=True)  # content hash
+    project_id: str
+    spec: dict[str, Any] = _json()
+    created_at: str = Field(default_factory=now)
+
+
+class Version(SQLModel, table=True):
+    """What is evaluated: base model, adapter or none, harness."""
+
+    __table_args__ = (UniqueConstraint("run", "name"),)
+    id: int | None = Field(default=None, primary_key=True)
+    project_id: str
+    run: str | None = Field(default=None, foreign_key="run.id", index=True)
+    name: str  # base, candidate-1, ...
+    role: str  # baseline | candidate
+    round: int | None = None
+    base_model: str
+    base_revision: str
+    adapter: str | None = None  # checkpoint hash
+    harness: str = Field(foreign_key="harness.id")
+    version_hash: str
+    trained_rows: int | None = None
+    simulated: bool = False
+    created_at: str = Field(default_factory=now)
+
+
+class Checkpoint(SQLModel, table=True):
+    id: str = Field(primary_key=True)  # content hash of the adapter
+    project_id: str
+    run: str | None = Field(default=None, index=True)
+    round: int | None = None
+    job: str | None = None
+    base_model: str
+    base_revision: str
+    size_bytes: int
+    training: dict[str, Any] = _json()  # settings and figures of the training
+    simulated: bool = False
+    created_at: str = Field(default_factory=now)
+
+
+class Task(SQLModel, table=True):
+    """A task that people may read. A blind task appears here only once its gate is decided."""
+
+    __table_args__ = (UniqueConstraint("run", "split", "family", "number"),)
+    row: int | None = Field(default=None, primary_key=True)
+    id: str = Field(index=True)
+    project_id: str
+    run: str = Field(foreign_key="run.id", index=True)
+    split: str
+    family: str
+    family_version: str
+    number: int  # index in its seed stream
+    round: int | None = None
+    prompt: str
+    stratum: str
+    canonical_key: str
+    template_id: str
+    worked: str
+
+
+class Draw(SQLModel, table=True):
+    """The next unused index of each (run, split, family), so that fresh means fresh."""
+
+    run: str = Field(primary_key=True)
+    split: str = Field(primary_key=True)
+    family: str = Field(primary_key=True)
+    next_index: int
+
+
+class Evaluation(SQLModel, table=True):
+    """One version scored on one suite or split under one protocol."""
+
+    __table_args__ = (UniqueConstraint("run", "round", "version", "suite", "split", "repeat"),)
+    id: int | None = Field(default=None, primary_key=True)
+    project_id: str
+    run: str | None = Field(default=None, foreign_key="run.id", index=True)
+    round: int  # 0: prepare
+    version: str
+    version_hash: str
+    suite: str  # the domain's name, or guard
+    split: str
+    repeat: int = 0
+    protocol_hash: str
+    protocol: dict[str, Any] = _json()
+    planned: int
+    scored: int
+    mean: float | None
+    low: float | None
+    high: float | None
+    conservative: float | None  # mean with missing verdicts counted as wrong
+    families: dict[str, Any] = _json()  # family -> {mean, n}
+    simulated: bool = False
+    seconds: float = 0.0
+    created_at: str = Field(default_factory=now)
+
+
+class Sample(SQLModel, table=True):
+    """The recorded outcome of one task in one evaluation, diagnosis or collection."""
+
+    __table_args__ = (UniqueConstraint("evaluation", "task", "attempt"),)
+    id: int | None = Field(default=None, primary_key=True)
+    evaluation: int = Field(foreign_key="evaluation.id", index=True)
+    project_id: str
+    run: str | None = None
+    task: str = Field(index=True)
+    family: str
+    stratum: str
+    attempt: int = 0
+    text: str | None
+    parsed: str | None = None
+    score: float | None  # None: no verdict, never 0
+    reason: str
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+
+class TrainingRow(SQLModel, table=True):
+    """One admitted training example with its lineage."""
+
+    id: int | None = Field(default=None, primary_key=True)
+    project_id: str
+    run: str = Field(foreign_key="run.id", index=True)
+    round: int
+    family: str  # or "replay"
+    stratum: str
+    task: str | None = None
+    canonical_key: str | None = None
+    source: str  # student | teacher | generator | replay
+    source_model: str | None = None
+    messages: list[dict[str, str]] = _json_list()
+    completion: str
+    ends: bool = True
+    verifier: str | None = None  # name and source hash
+    row_hash: str
+    simulated: bool = False
+
+
+class Audit(SQLModel, table=True):
+    id: int | None = Field(default=None, primary_key=True)
+    project_id: str
+    run: str = Field(foreign_key="run.id", index=True)
+    round: int
+    type: str
+    version: str | None = None
+    phase: str
+    verdict: str  # approved | rejected | not_applicable | error
+    reasons: list[dict[str, Any]] = _json_list()  # {code, text}; first reason first
+    tool: dict[str, Any] = _json()
+    created_at: str = Field(default_factory=now)
+
+
+class Event(SQLModel, table=True):
+    __table_args__ = (Index("event_run_seq", "run", "seq", unique=True),)
+    id: int | None = Field(default=None, primary_key=True)
+    run: str
+    seq: int  # from 1, strictly rising in a run
+    kind: str  # message tool_call tool_result steer round job error
+    role: str = "engine"
+    tool: str | None = None
+    text: str  # one line, at most 500 characters
+    at: str = Field(default_factory=now)
+
+
+class Live(SQLModel, table=True):
+    """What a run does at this moment; one row a run, overwritten."""
+
+    run: str = Field(primary_key=True)
+    round: int = 0
+    phase: str | None = None
+    role: str | None = None
+    tool: str | None = None
+    text: str | None = None
+    done: int | None = None
+    total: int | None = None
+    started_at: str | None = None  # of the phase
+    updated_at: str = Field(default_factory=now)
+
+
+class TrainPoint(SQLModel, table=True):
+    """One point of a loss curve; a resumed attempt replaces the overlap."""
+
+    run: str = Field(primary_key=True)
+    round: int = Field(primary_key=True)
+    step: int = Field(primary_key=True)
+    loss: float
+    seconds: float
+
+
+class Job(SQLModel, table=True):
+    """Work that people list: a loop's training or bookkeeping, or work submitted by hand."""
+
+    id: str = Field(primary_key=True)
+    project_id: str
+    run: str | None = Field(default=None, index=True)
+    round: int | None = None
+    type: str  # train | inference | agent | sandbox
+    status: str = "queued"
+    reason: str | None = None
+    labels: dict[str, str] = _json()
+    spec: dict[str, Any] = _json()
+    result: dict[str, Any] = _json()
+    bookkeeping: bool = False
+    request_id: str | None = None
+    created_at: str = Field(default_factory=now)
+    updated_at: str = Field(default_factory=now)
+    finished_at: str | None = None
+
+
+class Step(SQLModel, table=True):
+    """The step journal: an intent before, a result after; a recorded result is never done again."""
+
+    __table_args__ = (UniqueConstraint("run", "round", "step", "attempt"),)
+    id: int | None = Field(default=None, primary_key=True)
+    run: str = Field(index=True)
+    round: int
+    step: str
+    attempt: int = 1
+    epoch: int  # which server start did it
+    status: str = "intent"  # intent | done | failed | interrupted
+    work_hash: str | None = None
+    result: dict[str, Any] = _json()
+    error: str | None = None
+    device_seconds: float = 0.0
+    started_at: str = Field(default_factory=now)
+    ended_at: str | None = None
+
+
+# Money, device, processes (written by the engine)
+
+
+class Account(SQLModel, table=True):
+    """Running totals and caps of one account: run:ID, key:ID or project:ID."""
+
+    id: str = Field(primary_key=True)
+    project_id: str
+    model_settled: int = 0
+    model_uncertain: int = 0  # part of settled whose true cost is unknown
+    model_reserved: int = 0
+    device_settled: int = 0
+    device_reserved: int = 0
+    requests: int = 0
+    device_ms: int = 0  # device time, priced or not
+    model_cap: int | None = None
+    total_cap: int | None = None
+    requests_cap: int | None = None
+
+
+class Reservation(SQLModel, table=True):
+    """One paid attempt: reserved at its worst case, then settled once."""
+
+    id: int | None = Field(default=None, primary_key=True)
+    project_id: str
+    run: str | None = Field(default=None, index=True)
+    kind: str  # model | device
+    accounts: list[str] = _json_list()
+    amount: int
+    actual: int | None = None
+    state: str = "open"  # open | settled | uncertain | released
+    note: str | None = None
+    created_at: str = Field(default_factory=now)
+    settled_at: str | None = None
+
+
+class LedgerEntry(SQLModel, table=True):
+    """Append-only: every change of an account, with the reservation it belongs to."""
+
+    id: int | None = Field(default=None, primary_key=True)
+    account: str = Field(index=True)
+    reservation: int | None = None
+    kind: str  # reserve | settle | uncertain | release
+    category: str  # model | device
+    amount: int
+    at: str = Field(default_factory=now)
+
+
+class ModelCall(SQLModel, table=True):
+    """One attempt at one call through the gateway, journaled so that it is never sent twice."""
+
+    __table_args__ = (UniqueConstraint("run", "round", "step", "call_key", "attempt"),)
+    id: int | None = Field(default=None, primary_key=True)
+    project_id: str
+    run: str | None = Field(default=None, index=True)
+    round: int = 0
+    step: str
+    call_key: str
+    attempt: int = 1
+    role: str  # operator | teacher | student | auditor
+    model: str
+    simulated: bool = False
+    request_hash: str
+    reservation: int | None = None
+    status: str = "sent"  # sent | answered | failed | uncertain
+    text: str | None = None
+    usage: dict[str, Any] = _json()
+    price: dict[str, Any] = _json()
+    cost: int | None = None
+    error: str | None = None
+    started_at: str = Field(default_factory=now)
+    ended_at: str | None = None
+
+
+class Lease(SQLModel, table=True):
+    """Who holds a device and why; ended leases stay as the record of device time."""
+
+    id: int | None = Field(default=None, primary_key=True)
+    project_id: str
+    device: str
+    run: str | None = Field(default=None, index=True)
+    round: int | None = None
+    purpose: str
+    reservation: int | None = None
+    active_ms: int = 0
+    state: str = "held"  # held | ended
+    started_at: str = Field(default_factory=now)
+    renewed_at: str = Field(default_factory=now)
+    ended_at: str | None = None
+
+
+class Child(SQLModel, table=True):
+    """A process that Pawl started; ended at the next start when its server died."""
+
+    id: int | None = Field(default=None, primary_key=True)
+    pid: int
+    pgid: int
+    started: str  # start time as the kernel tells it
+    command: str
+    purpose: str
+    ended_at: str | None = None
+
+
+class Server(SQLModel, table=True):
+    """One row a server start; its id is the ownership epoch."""
+
+    epoch: int | None = Field(default=None, primary_key=True)
+    pid: int
+    started_at: str = Field(default_factory=now)
+    ended_at: str | None = None

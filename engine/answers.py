@@ -1,0 +1,148 @@
+"""Answers of a version to tasks: asked once, kept on disk as they come, scored by the Verifier."""
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from data import crash
+from engine.facts import Tools
+from engine.identity import content_hash
+from engine.types import Answer, Ask, Harness, ModelRef, Task, Verifier, as_dict
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class Graded:
+    """One attempt at one task with its verdict; `score` None is no verdict."""
+
+    task: str
+    family: str
+    stratum: str
+    attempt: int
+    text: str | None
+    parsed: str | None
+    score: float | None
+    reason: str
+    tokens_in: int
+    tokens_out: int
+
+
+def answer_tasks(
+    tools: Tools,
+    model: ModelRef,
+    tasks: Sequence[Task],
+    harness: Harness,
+    verifier: Verifier,
+    *,
+    label: str,
+    seed: int,
+) -> list[Graded]:
+    """Ask the model every task `harness.attempts` times and grade each answer.
+
+    Answers that an earlier, interrupted attempt left on disk are not asked again.
+    `label` says in the live view what is being answered.
+    """
+    asks = [
+        _ask(task, attempt, harness, seed, tools.student.simulated)
+        for task in tasks
+        for attempt in range(harness.attempts)
+    ]
+    answers = _answer_all(tools, model, asks, label)
+    return [
+        _grade(task, attempt, answers[_key(task, attempt)], verifier)
+        for task in tasks
+        for attempt in range(harness.attempts)
+    ]
+
+
+def _ask(task: Task, attempt: int, harness: Harness, seed: int, simulated: bool) -> Ask:
+    return Ask(
+        key=_key(task, attempt),
+        messages=harness.messages(task.prompt),
+        max_tokens=harness.max_tokens,
+        temperature=harness.temperature,
+        seed=seed + attempt,
+        family=task.family,
+        worked=task.worked if simulated else None,
+    )
+
+
+def _key(task: Task, attempt: int) -> str:
+    return f"{task.id}#{attempt}"
+
+
+def _answer_all(
+    tools: Tools, model: ModelRef, asks: list[Ask], label: str
+) -> dict[str, Answer]:
+    """Answers by key; what is on disk already is read, the rest is asked and appended."""
+    name = content_hash([tools.student.name, model.identity, [as_dict(ask) for ask in asks]])
+    file = AnswerFile(tools.folder / "answers" / f"{tools.round}-{tools.step}-{name}.jsonl")
+    answers = file.read()
+    total = len(asks)
+
+    def take(batch: list[Answer]) -> None:
+        file.append(batch)
+        answers.update({answer.key: answer for answer in batch})
+        tools.progress(len(answers), total, label)
+        crash.point("after_answers")
+
+    tools.progress(len(answers), total, label)
+    missing = [ask for ask in asks if ask.key not in answers]
+    if missing:
+        tools.student.generate(model, missing, take, tools.stop)
+    return answers
+
+
+def _grade(task: Task, attempt: int, answer: Answer, verifier: Verifier) -> Graded:
+    if answer.text is None:
+        score, reason, parsed = None, answer.error or "no answer", None
+    else:
+        verdict = verifier.verify(task, answer.text)
+        score, reason, parsed = verdict.score, verdict.reason, verdict.parsed
+    return Graded(
+        task=task.id,
+        family=task.family,
+        stratum=task.stratum,
+        attempt=attempt,
+        text=answer.text,
+        parsed=parsed,
+        score=score,
+        reason=reason,
+        tokens_in=answer.tokens_in,
+        tokens_out=answer.tokens_out,
+    )
+
+
+class AnswerFile:
+    """Answers as JSON lines, synced batch by batch; a line cut short by a crash is ignored.
+
+    It holds keys and answers, never a prompt, since sealed tasks pass through here too.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.touch(mode=0o600)
+        whole = path.read_bytes().rfind(b"\n") + 1
+        os.truncate(path, whole)
+
+    def read(self) -> dict[str, Answer]:
+        """The answers that are there, by key."""
+        lines = self.path.read_text().splitlines()
+        answers = [Answer(**json.loads(line)) for line in lines]
+        return {answer.key: answer for answer in answers}
+
+    def append(self, batch: Sequence[Answer]) -> None:
+        """Add a batch and wait until it is on disk."""
+        text = "".join(json.dumps(as_dict(answer)) + "\n" for answer in batch)
+        with open(self.path, "a") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def plain(graded: Sequence[Graded]) -> list[dict[str, Any]]:
+    """Graded answers as plain dictionaries."""
+    return [as_dict(one) for one in graded]

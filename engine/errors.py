@@ -1,0 +1,53 @@
+"""What can go wrong inside the engine, named by the boundary that failed.
+
+EngineError
+├── Interrupted          a stop or shutdown was asked for; the step goes on later
+├── CapReached           the ledger refused: a cap would be passed
+├── ModelUnavailable     a base model or adapter is missing, incomplete or not allowed
+├── WorkerFailed         the worker process reported an error
+│   ├── WorkerLost       the worker process ended or fell silent
+│   └── OutOfMemory      memory ran out even after the batch was halved
+├── GatewayFailed        a model behind the gateway gave no usable answer
+├── DrawExhausted        a split has too few fresh tasks for what is asked of it
+└── StepFailed           a phase cannot go on; the round ends with this reason
+"""
+
+
+class EngineError(Exception):
+    """Root of everything the engine raises on purpose; the text is shown to people."""
+
+
+class Interrupted(EngineError):
+    """A stop or shutdown was asked for; what is done is kept and the step goes on later."""
+
+
+class CapReached(EngineError):
+    """The ledger refused a reservation because a cap would be passed."""
+
+
+class ModelUnavailable(EngineError):
+    """A base model or adapter is missing, incomplete or not allowed."""
+
+
+class WorkerFailed(EngineError):
+    """The worker process reported an error."""
+
+
+class WorkerLost(WorkerFailed):
+    """The worker process ended or fell silent."""
+
+
+class OutOfMemory(WorkerFailed):
+    """Memory ran out, even after the batch was halved as often as allowed."""
+
+
+class GatewayFailed(EngineError):
+    """A model behind the gateway gave no usable answer."""
+
+
+class DrawExhausted(EngineError):
+    """A split has too few fresh tasks for what is asked of it."""
+
+
+class StepFailed(EngineError):
+    """A phase cannot go on; the round ends with this reason."""

@@ -1,0 +1,113 @@
+"""What a phase may know of its run, and the tools that it works with."""
+
+import hashlib
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlmodel import Session
+
+from data import events
+from data.home import Home
+from data.store import Store
+from data.tables import Run
+from engine.config import RunConfig, read_config
+from engine.types import Domain, ModelEngine, ModelRef, Stop, Suite
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class Library:
+    """What the recipes bring: domains by name, the guard suite, general prompts for replay."""
+
+    domains: dict[str, Domain]
+    guard: Suite
+    replay_prompts: tuple[str, ...]
+    replay_system: str
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class RunFacts:
+    """A run as its phases see it."""
+
+    id: str
+    project_id: str
+    mode: str
+    seed: int | None
+    secret: bytes  # decides buckets and seeds of every split but blind and held-out
+    simulated: bool
+    domain: Domain
+    config: RunConfig
+    rounds_target: int
+    home: Home
+
+    @property
+    def dry(self) -> bool:
+        return self.mode == "dry"
+
+    @property
+    def accounts(self) -> list[str]:
+        """The ledger accounts that this run's spend is charged to."""
+        return [f"run:{self.id}", f"project:{self.project_id}"]
+
+
+def read_facts(run: Run, library: Library, home: Home) -> RunFacts:
+    """The facts of a run's row; a ValueError says which setting does not fit."""
+    domain = library.domains[run.domain]
+    return RunFacts(
+        id=run.id,
+        project_id=run.project_id,
+        mode=run.mode,
+        seed=run.seed,
+        secret=bytes.fromhex(run.secret),
+        simulated=run.simulated,
+        domain=domain,
+        config=read_config(run.config, domain),
+        rounds_target=run.rounds_target,
+        home=home,
+    )
+
+
+def derived_seed(secret: bytes, text: str) -> int:
+    """A 31-bit seed for sampling or shuffling, from the run's secret and a stated purpose."""
+    digest = hmac.new(secret, text.encode(), hashlib.sha256).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
+
+
+@dataclass(kw_only=True, slots=True)
+class Tools:
+    """What `execute` works with: models, folders, and ways to tell how far it is."""
+
+    facts: RunFacts
+    round: int
+    step: str
+    library: Library
+    folder: Path
+    store: Store
+    student: ModelEngine
+    gateway: Any
+    model: Callable[[str], ModelRef]  # base model by registry name
+    stop: Stop
+
+    @property
+    def run(self) -> str:
+        return self.facts.id
+
+    @property
+    def home(self) -> Home:
+        return self.facts.home
+
+    def progress(self, done: int, total: int, text: str) -> None:
+        """Show how far the phase is; `text` names what is counted."""
+        run = self.run
+        self.store.post(lambda s: events.show(s, run, done=done, total=total, text=text))
+
+    def event(self, kind: str, text: str, *, role: str = "engine", tool: str | None = None) -> None:
+        """Add a line to the live view."""
+        run = self.run
+        self.store.post(lambda s: _append(s, run, kind, text, role, tool))
+
+
+def _append(s: Session, run: str, kind: str, text: str, role: str, tool: str | None) -> None:
+    events.append(s, run, kind, text, role=role, tool=tool)

@@ -1,0 +1,208 @@
+"""The gateway: the only way to a model that costs money; reserve, call, settle, each call once."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlmodel import Session, col, select
+
+from data import crash, ledger
+from data.store import Store
+from data.tables import GatewayModel, ModelCall, now
+from engine.errors import CapReached, GatewayFailed, Interrupted
+from engine.facts import RunFacts, Tools
+from engine.identity import content_hash
+from engine.models import simulated
+from engine.types import Answer, Ask, Message, ModelRef, Stop, TrainJob, TrainProgress, TrainResult
+
+MESSAGE_TOKENS = 16  # a bound on what a message costs beside its bytes
+MTOK = 1_000_000
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class CallPlace:
+    """Where in a run a call belongs; with its key it names the call for ever."""
+
+    run: RunFacts
+    round: int
+    step: str
+    role: str  # operator | teacher | student | auditor
+
+
+class Gateway:
+    """Calls priced models and charges every attempt to the run's accounts."""
+
+    def __init__(self, store: Store, pace_seconds: float) -> None:
+        self._store = store
+        self._pace = pace_seconds
+
+    def ask(
+        self,
+        tools: Tools,
+        model: str,
+        role: str,
+        key: str,
+        messages: list[Message],
+        max_tokens: int,
+        worked: str | None = None,
+    ) -> Answer:
+        """One answer of a named model inside a phase; GatewayFailed or CapReached otherwise."""
+        place = CallPlace(run=tools.facts, round=tools.round, step=tools.step, role=role)
+        ask = Ask(key=key, messages=messages, max_tokens=max_tokens, worked=worked)
+        return self.call(place, model, ask)
+
+    def call(self, place: CallPlace, model: str, ask: Ask) -> Answer:
+        """The recorded answer of this call, or a new attempt: reserved, sent, settled."""
+        with self._store.read() as session:
+            recorded = _recorded(session, place, ask.key)
+            entry = session.get(GatewayModel, model)
+        if recorded is not None:
+            return recorded
+        if entry is None:
+            raise GatewayFailed(f"no model {model} behind the gateway: add it first")
+        call_id, reservation = self._open(place, entry, ask)
+        crash.point("after_reserve")
+        answer = simulated.answer(entry.name, ask, self._pace)
+        crash.point("after_send")
+        self._store.write(lambda s: _settle(s, call_id, reservation, entry, answer))
+        crash.point("after_settle")
+        return answer
+
+    def _open(self, place: CallPlace, model: GatewayModel, ask: Ask) -> tuple[int, int]:
+        try:
+            opened: tuple[int, int] = self._store.write(lambda s: _open(s, place, model, ask))
+            return opened
+        except ledger.CapExceeded as error:
+            raise CapReached(str(error)) from None
+
+
+class GatewayStudent:
+    """A gateway model in the student's seat: the engine of dry runs. It trains nothing."""
+
+    def __init__(self, gateway: Gateway, model: str, place: Callable[[], CallPlace]) -> None:
+        self.name = f"gateway-{model}"
+        self.simulated = model in simulated.MODELS
+        self._gateway, self._model, self._place = gateway, model, place
+
+    def generate(
+        self,
+        model: ModelRef,
+        asks: Sequence[Ask],
+        on_batch: Callable[[list[Answer]], None],
+        stop: Stop,
+    ) -> None:
+        """Ask one by one; each answer is recorded and paid before the next is asked."""
+        batch: list[Answer] = []
+        for ask in asks:
+            if stop():
+                raise Interrupted("stopped between two calls")
+            batch.append(self._gateway.call(self._place(), self._model, ask))
+            if len(batch) == 20:
+                on_batch(batch)
+                batch = []
+        if batch:
+            on_batch(batch)
+
+    def train(
+        self, job: TrainJob, on_progress: Callable[[TrainProgress], None], stop: Stop
+    ) -> TrainResult:
+        """Never: a dry run trains nothing."""
+        raise GatewayFailed("a gateway model cannot be trained here")
+
+    def close(self) -> None:
+        """Nothing is kept running."""
+
+
+def settle_leftovers(session: Session) -> None:
+    """At start-up: calls that were sent by a server that died are charged whole."""
+    for call in session.exec(select(ModelCall).where(ModelCall.status == "sent")):
+        call.status, call.ended_at = "uncertain", now()
+        call.error = "the server ended before the answer was recorded"
+        if call.reservation is not None:
+            ledger.settle_uncertain(session, call.reservation, call.error)
+        session.add(call)
+
+
+def worst_case(model: GatewayModel, ask: Ask) -> int:
+    """The most that one attempt can cost, in micro-dollars: bytes bound tokens from above."""
+    tokens_in = sum(len(m["content"].encode()) + MESSAGE_TOKENS for m in ask.messages)
+    return _cost(model, tokens_in, ask.max_tokens)
+
+
+def _cost(model: GatewayModel, tokens_in: int, tokens_out: int) -> int:
+    micro = tokens_in * model.input_micro_per_mtok + tokens_out * model.output_micro_per_mtok
+    return -(-micro // MTOK)
+
+
+def _recorded(session: Session, place: CallPlace, key: str) -> Answer | None:
+    call = session.exec(_calls(place, key).where(ModelCall.status == "answered")).first()
+    if call is None:
+        return None
+    return Answer(
+        key=key,
+        text=call.text,
+        tokens_in=call.usage.get("input_tokens", 0),
+        tokens_out=call.usage.get("output_tokens", 0),
+        finish=call.usage.get("finish", "stop"),
+        error=call.error,
+    )
+
+
+def _calls(place: CallPlace, key: str) -> Any:
+    return select(ModelCall).where(
+        ModelCall.run == place.run.id,
+        ModelCall.round == place.round,
+        ModelCall.step == place.step,
+        ModelCall.call_key == key,
+    )
+
+
+def _open(session: Session, place: CallPlace, model: GatewayModel, ask: Ask) -> tuple[int, int]:
+    """Reserve and record the attempt in one transaction, before anything is sent."""
+    run = place.run
+    reservation = ledger.reserve(
+        session,
+        run.accounts,
+        "model",
+        worst_case(model, ask),
+        project_id=run.project_id,
+        run=run.id,
+        requests=1,
+    )
+    last = session.exec(_calls(place, ask.key).order_by(col(ModelCall.attempt).desc())).first()
+    call = ModelCall(
+        project_id=run.project_id,
+        run=run.id,
+        round=place.round,
+        step=place.step,
+        call_key=ask.key,
+        attempt=1 if last is None else last.attempt + 1,
+        role=place.role,
+        model=model.name,
+        simulated=model.simulated,
+        request_hash=content_hash(ask.messages),
+        reservation=reservation,
+        price={
+            "input_micro_per_mtok": model.input_micro_per_mtok,
+            "output_micro_per_mtok": model.output_micro_per_mtok,
+        },
+    )
+    session.add(call)
+    session.flush()
+    assert call.id is not None
+    return call.id, reservation
+
+
+def _settle(
+    session: Session, call_id: int, reservation: int, model: GatewayModel, answer: Answer
+) -> None:
+    cost = _cost(model, answer.tokens_in, answer.tokens_out)
+    ledger.settle(session, reservation, cost)
+    call = session.get_one(ModelCall, call_id)
+    call.status, call.text, call.cost, call.ended_at = "answered", answer.text, cost, now()
+    call.usage = {
+        "input_tokens": answer.tokens_in,
+        "output_tokens": answer.tokens_out,
+        "finish": answer.finish,
+    }
+    session.add(call)

@@ -1,0 +1,233 @@
+"""Admit: which verified answers become training rows, each with its lineage, replay mixed in."""
+
+import json
+from collections import Counter, defaultdict
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from sqlmodel import Session, select
+
+from data.files import write_durable
+from data.tables import Sample, TrainingRow
+from data.tables import Task as TaskRow
+from engine.draws import rebuild
+from engine.facts import RunFacts, Tools, derived_seed
+from engine.identity import content_hash
+from engine.rounds.collect import replay_file
+
+NAME = "admit"
+USES_DEVICE = False
+SOLUTIONS_PER_TASK = 2
+MASTERED_SHARE = 0.2  # of rows, from tasks that the student had right every time
+REPLAY = "replay"
+WORKING_FIELDS = frozenset({"mastered", "number"})  # of a row while it is being chosen
+
+
+def prepare(
+    session: Session, run: RunFacts, round_: int, past: dict[str, Any]
+) -> dict[str, Any]:
+    """Every right answer of this round's collection, student's first, then the help given."""
+    evaluation = past["collect"]["evaluation"]
+    samples = session.exec(select(Sample).where(Sample.evaluation == evaluation)).all()
+    query = select(TaskRow).where(
+        TaskRow.run == run.id, TaskRow.split == "train", TaskRow.round == round_
+    )
+    tasks = {row.id: row for row in session.exec(query)}
+    used = session.exec(select(TrainingRow.row_hash).where(TrainingRow.run == run.id))
+    return {
+        "candidates": _candidates(tasks, samples, past["collect"]["helped"]),
+        "used": sorted(set(used)),
+        "round": round_,
+    }
+
+
+def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]:
+    """Drop duplicates, cap families and mastered tasks, check a sample again, mix replay in."""
+    system = run.config.harness
+    rows: list[dict[str, Any]] = []
+    seen = set(work["used"])
+    per_task: Counter[str] = Counter()
+    for one in work["candidates"]:
+        row = _row(one, system.messages(one["prompt"]), run)
+        if row["row_hash"] in seen or per_task[one["task"]] >= SOLUTIONS_PER_TASK:
+            continue
+        seen.add(row["row_hash"])
+        per_task[one["task"]] += 1
+        rows.append(row)
+    rows = _cap_mastered(rows)
+    rows = _cap_families(rows, run.config.limits.max_rows_per_family)
+    defects = _check_again(rows, run, work["round"])
+    rows += _replay_rows(rows, run, tools, work["round"])
+    Random(derived_seed(run.secret, f"admit|{work['round']}")).shuffle(rows)
+    write_durable(rows_file(tools.folder, work["round"]), _training_text(rows))
+    return {"rows": rows, "candidates": len(work["candidates"]), "defects": defects}
+
+
+def record(
+    session: Session, run: RunFacts, round_: int, work: dict[str, Any], result: dict[str, Any]
+) -> dict[str, Any]:
+    """Write the rows; a round without any ends here."""
+    for row in result["rows"]:
+        fields = {name: value for name, value in row.items() if name not in WORKING_FIELDS}
+        session.add(
+            TrainingRow(
+                project_id=run.project_id,
+                run=run.id,
+                round=round_,
+                simulated=run.simulated,
+                **fields,
+            )
+        )
+    rows = result["rows"]
+    replay = sum(1 for row in rows if row["source"] == REPLAY)
+    share = replay / len(rows) if rows else 0.0
+    summary = {
+        "rows": len(rows),
+        "by_source": dict(Counter(row["source"] for row in rows)),
+        "by_family": dict(Counter(row["family"] for row in rows)),
+        "candidates": result["candidates"],
+        "defects": result["defects"],
+        "text": f"{len(rows)} rows, {share:.0%} replay",
+    }
+    if len(rows) == replay:
+        summary |= {"ends": "reject", "reason": "nothing new to train on: no row was admitted"}
+    elif result["defects"]:
+        reason = f"{result['defects']} rows failed when they were verified again"
+        summary |= {"ends": "reject", "reason": reason}
+    return summary
+
+
+def rows_file(folder: Path, round_: int) -> Path:
+    """Where a round's training rows lie, as the trainer reads them."""
+    return folder / f"rows-{round_}.jsonl"
+
+
+def _candidates(
+    tasks: dict[str, TaskRow], samples: Any, helped: dict[str, dict[str, Any]]
+) -> list[dict[str, Any]]:
+    attempts: dict[str, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        attempts[sample.task].append(sample)
+    found = []
+    for task_id, task in tasks.items():
+        right = [sample for sample in attempts[task_id] if sample.score == 1]
+        mastered = bool(right) and len(right) == len(attempts[task_id])
+        found += [_candidate(task, one.text, "student", None, mastered) for one in right]
+        if task_id in helped:
+            help_ = helped[task_id]
+            found.append(
+                _candidate(task, help_["text"], help_["source"], help_["model"], False)
+            )
+    return found
+
+
+def _candidate(
+    task: TaskRow, text: str | None, source: str, model: str | None, mastered: bool
+) -> dict[str, Any]:
+    return {
+        "task": task.id,
+        "family": task.family,
+        "stratum": task.stratum,
+        "canonical_key": task.canonical_key,
+        "prompt": task.prompt,
+        "completion": text,
+        "source": source,
+        "source_model": model,
+        "mastered": mastered,
+        "number": task.number,
+    }
+
+
+def _row(one: dict[str, Any], messages: list[dict[str, str]], run: RunFacts) -> dict[str, Any]:
+    verifier = run.domain.verifier
+    return {
+        "family": one["family"],
+        "stratum": one["stratum"],
+        "task": one["task"],
+        "canonical_key": one["canonical_key"],
+        "source": one["source"],
+        "source_model": one["source_model"],
+        "messages": messages,
+        "completion": one["completion"].strip(),
+        "ends": True,
+        "verifier": f"{verifier.name}:{verifier.sha256[:16]}",
+        "row_hash": content_hash([messages, one["completion"].strip()]),
+        "mastered": one["mastered"],
+        "number": one["number"],
+    }
+
+
+def _cap_mastered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """At most a fifth of the rows from tasks that need no more training."""
+    hard = [row for row in rows if not row["mastered"]]
+    room = int(len(hard) * MASTERED_SHARE / (1 - MASTERED_SHARE))
+    easy = [row for row in rows if row["mastered"]]
+    return hard + (easy[:room] if hard else easy)
+
+
+def _cap_families(rows: list[dict[str, Any]], cap: int) -> list[dict[str, Any]]:
+    taken: Counter[str] = Counter()
+    kept = []
+    for row in rows:
+        taken[row["family"]] += 1
+        if taken[row["family"]] <= cap:
+            kept.append(row)
+    return kept
+
+
+def _check_again(rows: list[dict[str, Any]], run: RunFacts, round_: int) -> int:
+    """Acceptance sampling: rebuild a sample of tasks from their seeds and verify once more.
+
+    No defect in 59 rows means at most 5 % defects with 95 % confidence.
+    """
+    sample = Random(derived_seed(run.secret, f"check|{round_}")).sample(
+        rows, min(len(rows), run.config.limits.admission_n)
+    )
+    return sum(1 for row in sample if not _still_right(row, run))
+
+
+def _still_right(row: dict[str, Any], run: RunFacts) -> bool:
+    task = rebuild(run, "train", row["family"], row["number"], row["task"])
+    return run.domain.verifier.verify(task, row["completion"]).score == 1
+
+
+def _replay_rows(
+    rows: list[dict[str, Any]], run: RunFacts, tools: Tools, round_: int
+) -> list[dict[str, Any]]:
+    """The base model's own answers to general prompts, enough for the stated share."""
+    file = replay_file(tools.folder)
+    if not rows or not file.exists():
+        return []
+    share = run.config.replay_share
+    wanted = round(len(rows) * share / (1 - share))
+    stock = [json.loads(line) for line in file.read_text().splitlines()]
+    Random(derived_seed(run.secret, f"replay|{round_}")).shuffle(stock)
+    chosen = [stock[i % len(stock)] for i in range(wanted)] if stock else []
+    return [_replay_row(one) for one in chosen]
+
+
+def _replay_row(one: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "family": REPLAY,
+        "stratum": "general",
+        "task": None,
+        "canonical_key": None,
+        "source": REPLAY,
+        "source_model": None,
+        "messages": one["messages"],
+        "completion": one["completion"],
+        "ends": one["ends"],
+        "verifier": None,
+        "row_hash": content_hash([one["messages"], one["completion"]]),
+        "mastered": False,
+    }
+
+
+def _training_text(rows: list[dict[str, Any]]) -> bytes:
+    """What the trainer needs of each row, as JSON lines."""
+    lines = [
+        json.dumps({name: row[name] for name in ("messages", "completion", "ends", "family")})
+        for row in rows
+    ]
+    return ("\n".join(lines) + "\n").encode()

@@ -1,0 +1,211 @@
+"""Collect: new tasks as planned, answered by the student, with help only where it has none right."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from sqlmodel import Session
+
+from data.files import write_durable
+from engine.answers import Graded, answer_tasks, plain
+from engine.draws import draw_fresh, plain_draws, read_task, record_draws, record_tasks
+from engine.errors import DrawExhausted
+from engine.evaluations import Scored, record_evaluation
+from engine.facts import RunFacts, Tools, derived_seed
+from engine.identity import protocol
+from engine.splits import Drawn
+from engine.types import Ask, Family, Harness, Task
+from engine.versions import best_version, describe, model_of
+
+NAME = "collect"
+USES_DEVICE = True
+STUDENT_TEMPERATURE = 0.8
+REPLAY_TOKENS = 32
+REPLAY_TEMPERATURE = 0.7
+
+
+def prepare(
+    session: Session, run: RunFacts, round_: int, past: dict[str, Any]
+) -> dict[str, Any]:
+    """Draw the planned tasks from the train split, difficulty by difficulty."""
+    drawn: list[Drawn] = []
+    following = {}
+    for family_id, planned in past["plan"]["plan"]["families"].items():
+        family = next(f for f in run.config.families if f.id == family_id)
+        found, following[family_id] = _draw_planned(session, run, family, planned["strata"])
+        drawn += found
+    return {
+        "tasks": plain_draws(drawn),
+        "following": following,
+        "version": describe(best_version(session, run.id)),
+        "k": run.config.limits.collect_k,
+    }
+
+
+def _draw_planned(
+    session: Session, run: RunFacts, family: Family, strata: dict[str, int]
+) -> tuple[list[Drawn], int]:
+    """Tasks in the planned mix; what a rare difficulty cannot give, the others make up."""
+    left = dict(strata)
+
+    def wanted(task: Task) -> bool:
+        if left.get(task.stratum, 0) <= 0:
+            return False
+        left[task.stratum] -= 1
+        return True
+
+    total = sum(strata.values())
+    try:
+        return draw_fresh(session, run, "train", family, total, wanted)
+    except DrawExhausted:
+        return draw_fresh(session, run, "train", family, total)
+
+
+def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]:
+    """Sample the student k times a task, then the teacher where none is right; replay too."""
+    started = time.monotonic()
+    tasks = [read_task(one["task"]) for one in work["tasks"]]
+    harness = _sampling(run.config.harness, work["k"])
+    graded = answer_tasks(
+        tools,
+        model_of(tools, work["version"]),
+        tasks,
+        harness,
+        run.domain.verifier,
+        label="samples",
+        seed=derived_seed(run.secret, f"collect|{tools.round}"),
+    )
+    helped = _helped(tasks, graded, run, tools)
+    if not run.dry:
+        _write_replay(run, tools, work["version"]["base"])
+    return {
+        "graded": plain(graded),
+        "helped": helped,
+        "engine": tools.student.name,
+        "seconds": time.monotonic() - started,
+    }
+
+
+def record(
+    session: Session, run: RunFacts, round_: int, work: dict[str, Any], result: dict[str, Any]
+) -> dict[str, Any]:
+    """Write tasks, samples, and the help given where the student had none right."""
+    record_tasks(session, run, "train", work["tasks"], round_)
+    record_draws(session, run.id, "train", work["following"])
+    ids = [read_task(one["task"]).id for one in work["tasks"]]
+    harness = _sampling(run.config.harness, work["k"])
+    scored = Scored(
+        round=round_,
+        version=work["version"]["name"],
+        version_hash=work["version"]["hash"],
+        suite=run.domain.name,
+        split="train",
+        protocol=protocol(
+            ids,
+            run.domain.verifier,
+            harness,
+            result["engine"],
+            temperature=harness.temperature,
+            attempts=harness.attempts,
+        ),
+        planned=len(ids),
+        seconds=result["seconds"],
+    )
+    evaluation = record_evaluation(session, run, scored, result["graded"])
+    right = sum(1 for one in result["graded"] if one["score"] == 1)
+    return {
+        "evaluation": evaluation.id,
+        "helped": result["helped"],
+        "text": f"{len(result['graded'])} samples, {right} right, {len(result['helped'])} with help",
+    }
+
+
+def replay_file(folder: Path) -> Path:
+    """Where a run keeps the base model's own answers to general prompts."""
+    return folder / "replay.jsonl"
+
+
+def _sampling(harness: Harness, k: int) -> Harness:
+    return Harness(
+        system=harness.system,
+        max_tokens=harness.max_tokens,
+        temperature=STUDENT_TEMPERATURE,
+        attempts=k,
+    )
+
+
+def _helped(
+    tasks: list[Task], graded: list[Graded], run: RunFacts, tools: Tools
+) -> dict[str, dict[str, Any]]:
+    """A right answer by task id where the student has none: the teacher's, else the generator's."""
+    right = {one.task for one in graded if one.score == 1}
+    missing = [task for task in tasks if task.id not in right]
+    helped: dict[str, dict[str, Any]] = {}
+    for task in missing:
+        text = _teacher_answer(task, run, tools)
+        if text is not None and run.domain.verifier.verify(task, text).score == 1:
+            helped[task.id] = {
+                "text": text,
+                "source": "teacher",
+                "model": run.config.teacher_model,
+            }
+        else:
+            helped[task.id] = {"text": task.worked, "source": "generator", "model": task.version}
+    return helped
+
+
+def _teacher_answer(task: Task, run: RunFacts, tools: Tools) -> str | None:
+    if run.config.teacher_model is None:
+        return None
+    harness = run.config.harness
+    answer = tools.gateway.ask(
+        tools,
+        run.config.teacher_model,
+        "teacher",
+        task.id,
+        harness.messages(task.prompt),
+        harness.max_tokens,
+        worked=task.worked,
+    )
+    text: str | None = answer.text
+    return text
+
+
+def _write_replay(run: RunFacts, tools: Tools, base: str) -> None:
+    """Once a run: the untouched base's answers to general prompts, as training rows."""
+    file = replay_file(tools.folder)
+    if file.exists():
+        return
+    prompts = tools.library.replay_prompts
+    asks = [
+        Ask(
+            key=f"replay-{number}",
+            messages=[
+                {"role": "system", "content": tools.library.replay_system},
+                {"role": "user", "content": prompt},
+            ],
+            max_tokens=REPLAY_TOKENS,
+            temperature=REPLAY_TEMPERATURE,
+            seed=derived_seed(run.secret, f"replay|{number}"),
+            family="replay",
+            worked=prompt if tools.student.simulated else None,
+        )
+        for number, prompt in enumerate(prompts)
+    ]
+    rows: dict[str, dict[str, Any]] = {}
+    by_key = {ask.key: ask for ask in asks}
+
+    def take(batch: list[Any]) -> None:
+        for answer in batch:
+            if answer.text:
+                rows[answer.key] = {
+                    "messages": by_key[answer.key].messages,
+                    "completion": answer.text,
+                    "ends": answer.finish == "stop",
+                }
+        tools.progress(len(rows), len(asks), "replay answers of the base model")
+
+    tools.student.generate(tools.model(base), asks, take, tools.stop)
+    ordered = [json.dumps(rows[ask.key]) for ask in asks if ask.key in rows]
+    write_durable(file, "\n".join(ordered).encode())

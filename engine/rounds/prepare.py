@@ -1,0 +1,107 @@
+"""Prepare: freeze what a run is measured by, and measure the baseline on dev, twice."""
+
+import time
+from typing import Any
+
+from sqlmodel import Session
+
+from data.tables import Run
+from engine import statistics
+from engine.answers import answer_tasks, plain
+from engine.draws import draw_fresh, plain_draws, read_task, record_draws, record_tasks, spread
+from engine.evaluations import Scored, item_scores, record_evaluation
+from engine.facts import RunFacts, Tools, derived_seed
+from engine.identity import protocol
+from engine.splits import check_room
+from engine.types import ModelRef, as_dict
+from engine.versions import BASE, record_version
+
+NAME = "prepare"
+USES_DEVICE = True
+REPEATS = 2
+
+
+def prepare(
+    session: Session, run: RunFacts, round_: int, past: dict[str, Any]
+) -> dict[str, Any]:
+    """Draw the dev set; refuse settings that need more tasks than a family has."""
+    limits = run.config.limits
+    counts = spread(limits.dev_n, run.config.families)
+    for family in run.config.families:
+        check_room("dev", family, counts[family.id])
+        check_room("diag", family, limits.diag_per_family)
+        check_room("blind", family, limits.blind_n // len(counts))
+    drawn, following = [], {}
+    for family in run.config.families:
+        found, following[family.id] = draw_fresh(session, run, "dev", family, counts[family.id])
+        drawn += found
+    base = session.get_one(Run, run.id).base_model
+    return {"dev": plain_draws(drawn), "following": following, "base": base}
+
+
+def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]:
+    """Answer the dev set with the untouched base model, twice: the second time shows the noise."""
+    model = tools.model(work["base"])
+    tasks = [read_task(one["task"]) for one in work["dev"]]
+    runs, seconds = [], []
+    for repeat in range(REPEATS):
+        started = time.monotonic()
+        tools.step = f"{NAME}-{repeat}"
+        graded = answer_tasks(
+            tools,
+            model,
+            tasks,
+            run.config.harness,
+            run.domain.verifier,
+            label=f"baseline answers on dev, time {repeat + 1} of {REPEATS}",
+            seed=derived_seed(run.secret, f"dev|{repeat}"),
+        )
+        runs.append(plain(graded))
+        seconds.append(time.monotonic() - started)
+    return {"runs": runs, "seconds": seconds, "engine": tools.student.name, "model": as_dict(model)}
+
+
+def record(
+    session: Session, run: RunFacts, round_: int, work: dict[str, Any], result: dict[str, Any]
+) -> dict[str, Any]:
+    """Write the dev set, the base version and its two evaluations."""
+    record_tasks(session, run, "dev", work["dev"], round_)
+    record_draws(session, run.id, "dev", work["following"])
+    version = record_version(session, run, BASE, ModelRef(**result["model"]))
+    measured = dev_protocol(run, result["engine"], [read_task(t["task"]).id for t in work["dev"]])
+    for repeat, graded in enumerate(result["runs"]):
+        scored = Scored(
+            round=round_,
+            version=BASE,
+            version_hash=version.version_hash,
+            suite=run.domain.name,
+            split="dev",
+            protocol=measured,
+            planned=len(work["dev"]),
+            seconds=result["seconds"][repeat],
+            repeat=repeat,
+        )
+        evaluation = record_evaluation(session, run, scored, graded)
+    row = session.get_one(Run, run.id)
+    row.best_version = None if run.dry else BASE
+    session.add(row)
+    noise = statistics.noise_floor(*(item_scores(graded) for graded in result["runs"]))
+    text = f"{_score(evaluation.mean)} on dev, n {evaluation.scored}, noise {_score(noise)}"
+    return {"noise": noise, "mean": evaluation.mean, "text": text}
+
+
+def dev_protocol(run: RunFacts, engine: str, task_ids: list[str]) -> dict[str, Any]:
+    """How dev is measured in this run, for base and candidates alike."""
+    harness = run.config.harness
+    return protocol(
+        task_ids,
+        run.domain.verifier,
+        harness,
+        engine,
+        temperature=harness.temperature,
+        attempts=harness.attempts,
+    )
+
+
+def _score(mean: float | None) -> str:
+    return "—" if mean is None else f"{mean:.3f}"

@@ -1,0 +1,123 @@
+"""Train: the admitted rows into a LoRA adapter, from the base or from the best so far."""
+
+from pathlib import Path
+from typing import Any
+
+from sqlmodel import Session, col, select
+
+from data.tables import Checkpoint, Job, Round, TrainPoint
+from engine.facts import RunFacts, Tools, derived_seed
+from engine.rounds.admit import rows_file
+from engine.types import ModelRef, TrainJob, TrainProgress, as_dict
+from engine.versions import BASE, best_version, candidate_name, describe, find_version, model_of
+from engine.versions import record_version, with_adapter
+
+NAME = "train"
+USES_DEVICE = True
+
+
+def prepare(
+    session: Session, run: RunFacts, round_: int, past: dict[str, Any]
+) -> dict[str, Any]:
+    """Where training starts and what it trains on; a dry run trains nothing."""
+    from_best = run.config.train_from == "best" or run.dry
+    start = best_version(session, run.id) if from_best else find_version(session, run.id, BASE)
+    assert start is not None
+    return {
+        "start": describe(start),
+        "rows": past["admit"]["rows"],
+        "round": round_,
+        "trains": not run.dry,
+    }
+
+
+def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]:
+    """Train in the worker, resuming from its newest complete checkpoint."""
+    model = model_of(tools, work["start"])
+    if not work["trains"]:
+        return {"model": as_dict(model), "training": None}
+    job = TrainJob(
+        model=model,
+        rows_file=str(rows_file(tools.folder, work["round"])),
+        out_dir=str(tools.home.checkpoints),
+        state_dir=str(tools.folder / f"train-{work['round']}"),
+        settings=run.config.lora,
+        seed=derived_seed(run.secret, f"train|{work['round']}"),
+    )
+    done = tools.student.train(job, lambda point: _show(tools, point), tools.stop)
+    trained = with_adapter(tools.model(model.base), tools.home, done.adapter_hash)
+    return {
+        "model": as_dict(trained),
+        "training": as_dict(done) | {"settings": as_dict(job.settings), "seed": job.seed},
+        "size": _size(Path(done.adapter_dir)),
+    }
+
+
+def record(
+    session: Session, run: RunFacts, round_: int, work: dict[str, Any], result: dict[str, Any]
+) -> dict[str, Any]:
+    """Write the checkpoint and the candidate."""
+    name = candidate_name(round_)
+    model = ModelRef(**result["model"])
+    training = result["training"]
+    if training is not None:
+        _record_checkpoint(session, run, round_, model, result)
+    record_version(
+        session, run, name, model, round_=round_, trained_rows=training and work["rows"]
+    )
+    query = select(Round).where(Round.run == run.id, Round.number == round_)
+    row = session.exec(query).one()
+    row.candidate, row.rows = name, training and work["rows"]
+    session.add(row)
+    if training is None:
+        return {"candidate": name, "training": None, "text": "dry run, nothing trained"}
+    text = f"{training['steps']} steps, loss {training['loss_first']:.2f} to"
+    return {
+        "candidate": name,
+        "training": training,
+        "text": f"{text} {training['loss_last']:.2f}",
+    }
+
+
+def _record_checkpoint(
+    session: Session, run: RunFacts, round_: int, model: ModelRef, result: dict[str, Any]
+) -> None:
+    assert model.adapter_hash is not None
+    if session.get(Checkpoint, model.adapter_hash) is not None:
+        return
+    query = select(Job).where(Job.run == run.id, Job.round == round_)
+    job = session.exec(query.order_by(col(Job.created_at))).first()
+    checkpoint = Checkpoint(
+        id=model.adapter_hash,
+        project_id=run.project_id,
+        run=run.id,
+        round=round_,
+        job=job and job.id,
+        base_model=model.base,
+        base_revision=model.revision,
+        size_bytes=result["size"],
+        training=result["training"],
+        simulated=run.simulated,
+    )
+    session.add(checkpoint)
+
+
+def _show(tools: Tools, point: TrainProgress) -> None:
+    """One training report into the live view and the loss curve."""
+    tools.progress(point.step, point.steps, "training steps")
+    run, round_ = tools.run, tools.round
+    row = {"run": run, "round": round_, "step": point.step}
+    tools.store.post(
+        lambda s: s.merge(TrainPoint(**row, loss=point.loss, seconds=point.seconds))
+    )
+    if point.checkpoint_step is not None:
+        tools.event(
+            "message",
+            f"step {point.step} of {point.steps}, loss {point.loss:.3f}, checkpoint saved",
+            role="student",
+            tool="train",
+        )
+
+
+def _size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

@@ -1,0 +1,210 @@
+"""The engine of a server: finds runs that need a driver, and ends everything in order."""
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlmodel import Session, col, select
+
+from data import journal
+from data.home import Home
+from data.lifecycle import move
+from data.store import Store
+from data.tables import Child, Control, GatewayModel, Run, Server, Step, now
+from engine import controls, lease
+from engine.children import ChildInfo, end_child
+from engine.driver import INTERRUPTED, Driver
+from engine.executor import LocalExecutor
+from engine.facts import Library
+from engine.models import gateway, simulated
+from engine.models.gateway import Gateway
+from engine.models.registry import find_base
+from engine.stage import Bench
+from engine.types import ModelEngine, ModelRef
+
+log = logging.getLogger(__name__)
+
+TICK_SECONDS = 0.5
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class EngineSettings:
+    """What an engine is told at start: device, price of an hour on it, pace of simulated models."""
+
+    device: str
+    micro_per_hour: int = 0
+    pace_seconds: float = 0.02
+
+
+class Engine:
+    """Takes up runs from the database. `worker()` gives the real worker, made on first use."""
+
+    def __init__(
+        self,
+        store: Store,
+        home: Home,
+        library: Library,
+        settings: EngineSettings,
+        worker: Callable[[], ModelEngine],
+    ) -> None:
+        self._store, self._worker = store, worker
+        self._stopping = threading.Event()
+        self._drivers: dict[str, threading.Thread] = {}
+        self._live: str | None = None  # the run that has the device
+        epoch: int = store.write(_recover)
+        self._bench = Bench(
+            home=home,
+            store=store,
+            library=library,
+            gateway=Gateway(store, settings.pace_seconds),
+            executor=LocalExecutor(),
+            epoch=epoch,
+            device=settings.device,
+            micro_per_hour=settings.micro_per_hour,
+            pace=settings.pace_seconds,
+            base_model=lambda name: _base_model(home, name),
+        )
+        self._timer = None
+
+    def start(self) -> None:
+        """Begin to look for work twice a second; the database says what there is."""
+        from apscheduler.schedulers.background import BackgroundScheduler
+
+        self._timer = BackgroundScheduler(timezone="UTC")
+        self._timer.add_job(
+            self.tick,
+            "interval",
+            seconds=TICK_SECONDS,
+            max_instances=1,
+            coalesce=True,
+            misfire_grace_time=None,
+        )
+        self._timer.start()
+
+    def tick(self) -> None:
+        """Carry out control requests, then give every run that needs one a driver."""
+        if self._stopping.is_set():
+            return
+        self._drivers = {run: t for run, t in self._drivers.items() if t.is_alive()}
+        driven = set(self._drivers)
+        if self._live not in driven:
+            self._live = None
+        if _has_requests(self._store):
+            self._store.write(lambda s: controls.carry_out(s, driven))
+        for run in _wanting(self._store):
+            if run.id not in driven:
+                self._take_up(run)
+
+    def stop(self, seconds: float = 20.0) -> None:
+        """Interrupt every run so that it can be resumed, and wait for its last write."""
+        self._stopping.set()
+        if self._timer is not None:
+            self._timer.shutdown(wait=False)
+        for thread in self._drivers.values():
+            thread.join(seconds)
+        self._store.write(_close_server)
+
+    def _take_up(self, run: Run) -> None:
+        """Drive the run in a thread of its own, unless another live run has the device."""
+        if run.mode == "live" and self._live is not None:
+            self._wait_for_device(run)
+            return
+        if run.mode == "live":
+            self._live = run.id
+        driver = Driver(self._bench, self._worker, run.id, self._stopping.is_set)
+        thread = threading.Thread(target=driver, name=f"run-{run.id}", daemon=True)
+        self._drivers[run.id] = thread
+        thread.start()
+
+    def _wait_for_device(self, run: Run) -> None:
+        reason = f"waits for the device, held by {self._live}"
+        if run.reason != reason:
+            self._store.write(lambda s: _set_reason(s, run.id, reason))
+
+
+def _base_model(home: Home, name: str) -> ModelRef:
+    if name in simulated.MODELS:
+        return simulated.model_ref()
+    return find_base(home.models, name)
+
+
+def _wanting(store: Store) -> list[Run]:
+    """Runs that are to be worked on, oldest first."""
+    with store.read() as session:
+        query = select(Run).where(col(Run.state).in_(("starting", "running")))
+        return list(session.exec(query.order_by(col(Run.created_at))))
+
+
+def _has_requests(store: Store) -> bool:
+    query = select(Control.id).where(Control.status == "requested")
+    with store.read() as session:
+        return session.exec(query).first() is not None
+
+
+def _set_reason(s: Session, run_id: str, reason: str) -> None:
+    run = s.get_one(Run, run_id)
+    run.reason = reason
+    s.add(run)
+
+
+def _recover(s: Session) -> int:
+    """What a server that died left behind: its processes, leases, calls and half-done steps."""
+    for child in s.exec(select(Child).where(col(Child.ended_at).is_(None))):
+        end_child(_info(child))
+        child.ended_at = now()
+        s.add(child)
+    lease.end_leftovers(s)
+    gateway.settle_leftovers(s)
+    for step in s.exec(select(Step).where(Step.status == "intent")):
+        journal.interrupt(s, step.id or 0)
+    for run in s.exec(select(Run).where(Run.state == "paused", Run.reason == INTERRUPTED)):
+        move(s, run, "running", None)
+    for model in simulated.gateway_rows():
+        if s.get(GatewayModel, model.name) is None:
+            s.add(model)
+    server = Server(pid=os.getpid())
+    s.add(server)
+    s.flush()
+    assert server.epoch is not None
+    return server.epoch
+
+
+def _info(child: Child) -> ChildInfo:
+    return ChildInfo(
+        pid=child.pid, pgid=child.pgid, started=int(child.started), command=child.command
+    )
+
+
+def _close_server(s: Session) -> None:
+    for server in s.exec(select(Server).where(col(Server.ended_at).is_(None))):
+        server.ended_at = now()
+        s.add(server)
+
+
+def record_child(store: Store, info: ChildInfo, purpose: str) -> None:
+    """Remember a started process, so that the next server can end it if this one dies."""
+    store.write(
+        lambda s: s.add(
+            Child(
+                pid=info.pid,
+                pgid=info.pgid,
+                started=str(info.started),
+                command=info.command,
+                purpose=purpose,
+            )
+        )
+    )
+
+
+def forget_child(store: Store, info: ChildInfo) -> None:
+    """A process ended: nothing is left to clean up."""
+
+    def change(s: Session) -> None:
+        query = select(Child).where(Child.pid == info.pid, col(Child.ended_at).is_(None))
+        for child in s.exec(query):
+            child.ended_at = now()
+            s.add(child)
+
+    store.write(change)

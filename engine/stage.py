@@ -1,0 +1,178 @@
+"""One phase of one run: journaled, leased, done by the executor, recorded with its rows."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from sqlmodel import Session
+
+from data import crash, events, journal
+from data.home import Home
+from data.store import Store
+from data.tables import now
+from engine.errors import CapReached, EngineError, Interrupted, StepFailed
+from engine.executor import LocalExecutor
+from engine.facts import Library, RunFacts, Tools
+from engine.lease import HeldLease, device_lease
+from engine.models.gateway import Gateway
+from engine.types import ModelEngine, ModelRef, Stop
+
+ROLES = {
+    "diagnose": "student",
+    "plan": "operator",
+    "collect": "student",
+    "admit": "verifier",
+    "data_audit": "auditor",
+    "train": "student",
+    "develop": "student",
+    "blind": "student",
+    "audit": "auditor",
+}
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class Bench:
+    """What a server has for every run: store, models, device, executor."""
+
+    home: Home
+    store: Store
+    library: Library
+    gateway: Gateway
+    executor: LocalExecutor
+    epoch: int
+    device: str
+    micro_per_hour: int
+    pace: float  # seconds that a simulated model takes for an answer
+    base_model: Callable[[str], ModelRef]
+
+
+class Stage:
+    """Does the phases of one run."""
+
+    def __init__(
+        self, bench: Bench, run: RunFacts, student: Callable[[Tools], ModelEngine], stop: Stop
+    ) -> None:
+        self._bench, self._run, self._student, self._stop = bench, run, student, stop
+
+    def do(self, phase: ModuleType, number: int, past: dict[str, Any]) -> dict[str, Any]:
+        """The phase's summary: read when it is recorded, else done and recorded now.
+
+        Interrupted leaves the phase to be done again; every other EngineError is its failure.
+        """
+        store, run = self._bench.store, self._run
+        with store.read() as session:
+            recorded = journal.result_of(session, run.id, number, phase.NAME)
+            if recorded is not None:
+                return recorded
+            work = phase.prepare(session, run, number, past)
+        step = store.write(lambda s: _begin(s, run, number, phase.NAME, self._bench.epoch))
+        crash.point("after_intent")
+        try:
+            result, seconds = self._execute(phase, work, number)
+        except Interrupted:
+            store.write(lambda s: journal.interrupt(s, step))
+            raise
+        except EngineError as error:
+            store.write(lambda s: journal.fail(s, step, str(error)))
+            raise
+        crash.point("after_execute")
+        summary: dict[str, Any] = store.write(
+            lambda s: _record(s, phase, run, number, step, work, result, seconds)
+        )
+        crash.point("after_result")
+        return summary
+
+    def _execute(
+        self, phase: ModuleType, work: dict[str, Any], number: int
+    ) -> tuple[dict[str, Any], float]:
+        started = time.monotonic()
+        with self._lease(phase, number) as lease:
+            tools = self._tools(phase, number, lease)
+            try:
+                result = self._bench.executor.run(phase, work, self._run, tools)
+            except EngineError:
+                raise
+            except Exception as error:
+                raise StepFailed(f"{phase.NAME}: {type(error).__name__}: {error}") from error
+        return result, time.monotonic() - started
+
+    @contextlib.contextmanager
+    def _lease(self, phase: ModuleType, number: int) -> Iterator[HeldLease | None]:
+        """The device for phases that use it; a refused renewal comes out as CapReached."""
+        bench, run = self._bench, self._run
+        if not phase.USES_DEVICE or run.dry:
+            yield None
+            return
+        refused: str | None = None
+        with device_lease(
+            bench.store, run, number, phase.NAME, bench.device, bench.micro_per_hour
+        ) as lease:
+            try:
+                yield lease
+            except Interrupted:
+                refused = lease.refused
+                if refused is None:
+                    raise
+        if refused is not None:
+            raise CapReached(refused)
+
+    def _tools(self, phase: ModuleType, number: int, lease: HeldLease | None) -> Tools:
+        bench, run = self._bench, self._run
+
+        def stop() -> bool:
+            return self._stop() or (lease is not None and lease.refused is not None)
+
+        tools = Tools(
+            facts=run,
+            round=number,
+            step=phase.NAME,
+            library=bench.library,
+            folder=Path(run.home.run_folder(run.id)),
+            store=bench.store,
+            student=None,  # type: ignore[arg-type]
+            gateway=bench.gateway,
+            model=bench.base_model,
+            stop=stop,
+        )
+        tools.student = self._student(tools)
+        return tools
+
+
+def _begin(s: Session, run: RunFacts, number: int, name: str, epoch: int) -> int:
+    step = journal.intend(s, run.id, number, name, epoch, None)
+    events.show(
+        s,
+        run.id,
+        round=number,
+        phase=name,
+        role=ROLES.get(name, "engine"),
+        tool=name,
+        text=None,
+        done=None,
+        total=None,
+        started_at=now(),
+    )
+    return step
+
+
+def _record(
+    s: Session,
+    phase: ModuleType,
+    run: RunFacts,
+    number: int,
+    step: int,
+    work: dict[str, Any],
+    result: dict[str, Any],
+    seconds: float,
+) -> dict[str, Any]:
+    """Rows, journal entry and event of a finished phase, in one transaction."""
+    summary: dict[str, Any] = phase.record(s, run, number, work, result)
+    journal.finish(s, step, summary, seconds)
+    role = ROLES.get(phase.NAME, "engine")
+    text = f"{phase.NAME.replace('_', ' ')}: {summary['text']}"
+    events.append(s, run.id, "tool_result", text, role=role, tool=phase.NAME)
+    return summary

@@ -1,0 +1,286 @@
+"""The plain types that the engine and the recipes share; the only module that recipes may import."""
+
+import hashlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Any, Protocol
+
+Message = dict[str, str]  # {"role": "system" | "user" | "assistant", "content": "..."}
+
+
+# Tasks and verdicts
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class Task:
+    """One problem. `checker` is for the Verifier alone: it enters no prompt, event, log or plan."""
+
+    family: str
+    version: str
+    prompt: str
+    checker: dict[str, Any]
+    worked: str  # a right answer in the form that the prompt asks for
+    canonical_key: str  # what the task means, whatever its wording
+    template_id: str  # its wording with numbers and names masked
+    stratum: str  # the kind of difficulty inside the family, in words for people
+
+    @property
+    def id(self) -> str:
+        """16 hex digits that name this task by content, the same in every process."""
+        text = "\n".join((self.family, self.version, self.canonical_key, self.prompt))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class Verdict:
+    """What a Verifier says of one answer: a score in [0, 1], or None (no verdict, never a zero)."""
+
+    score: float | None
+    reason: str
+    parsed: str | None = None
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class Verifier:
+    """Scores an answer to a task without any model. `verify` is pure and never raises on any text."""
+
+    name: str
+    verify: Callable[[Task, str], Verdict]
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the file that defines `verify`; it is part of every protocol hash."""
+        source = inspect.getsourcefile(self.verify)
+        if source is None:
+            raise ValueError(f"Verifier {self.name} has no source file")
+        return hashlib.sha256(Path(source).read_bytes()).hexdigest()
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class Family:
+    """A kind of task. `build(rng, params)` returns the fields of a Task but family and version.
+
+    `count_keys(params)` is how many canonical keys there are, or None when far beyond 10 million.
+    """
+
+    id: str
+    role: str  # train | held_out | guard
+    label: str  # a few words for people: "sums with carries"
+    revision: int
+    build: Callable[[Random, Mapping[str, Any]], dict[str, Any]]
+    count_keys: Callable[[Mapping[str, Any]], int | None]
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def version(self) -> str:
+        """Revision and parameters in one word: scores of different versions are never compared."""
+        words = [f"{name}={value}" for name, value in sorted(self.params.items())]
+        return ";".join([str(self.revision), *words]).replace(" ", "")
+
+    def with_params(self, changes: Mapping[str, Any]) -> "Family":
+        """The same family with some parameters changed; an unknown parameter is a ValueError."""
+        unknown = sorted(set(changes) - set(self.params))
+        if unknown:
+            raise ValueError(f"{self.id} has no parameter {unknown[0]}; it has {sorted(self.params)}")
+        return replace(self, params={**self.params, **changes})
+
+    def make(self, item_seed: int) -> Task:
+        """The task of one seed: same seed, parameters and revision give the same task everywhere."""
+        fields = self.build(Random(item_seed), self.params)
+        return Task(family=self.id, version=self.version, **fields)
+
+    @property
+    def key_count(self) -> int | None:
+        """How many different tasks there are, or None when practically without end."""
+        return self.count_keys(self.params)
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class Domain:
+    """A set of families with one way to ask and one Verifier."""
+
+    name: str
+    label: str
+    families: tuple[Family, ...]
+    verifier: Verifier
+    system: str  # system prompt of the default harness
+    max_tokens: int  # answer budget of the default harness
+    needs_sandbox: bool = False
+
+    def family(self, family_id: str) -> Family:
+        """The family of that id; an unknown one is a ValueError that lists what there is."""
+        for family in self.families:
+            if family.id == family_id:
+                return family
+        names = ", ".join(f.id for f in self.families)
+        raise ValueError(f"domain {self.name} has no family {family_id}; it has {names}")
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class Suite:
+    """A fixed list of sealed tasks with their own way to ask and Verifier, such as the guard."""
+
+    name: str
+    tasks: tuple[Task, ...]
+    verifier: Verifier
+    system: str
+    max_tokens: int
+
+
+# Models: what is asked, what comes back, what is trained
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class Harness:
+    """How a model is asked: system prompt, sampling and answer budget. Hashed into every version."""
+
+    system: str
+    max_tokens: int
+    temperature: float = 0.0
+    attempts: int = 1
+
+    def messages(self, prompt: str) -> list[Message]:
+        """The chat messages that put one prompt to a model."""
+        return [{"role": "system", "content": self.system}, {"role": "user", "content": prompt}]
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class Ask:
+    """One request for an answer. `worked` is filled in for simulated models alone."""
+
+    key: str
+    messages: list[Message]
+    max_tokens: int
+    temperature: float = 0.0
+    seed: int = 0
+    family: str = ""
+    worked: str | None = None
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class Answer:
+    """What came back for one ask. `text` is None when nothing did; `error` then says why."""
+
+    key: str
+    text: str | None
+    tokens_in: int = 0
+    tokens_out: int = 0
+    finish: str = "stop"  # stop | length | error
+    error: str | None = None
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class ModelRef:
+    """Weights by content: a base folder with its revision, with or without an adapter folder."""
+
+    base: str  # registry name
+    path: str
+    revision: str  # hash of the base weights
+    adapter: str | None = None  # folder of the adapter
+    adapter_hash: str | None = None
+
+    @property
+    def identity(self) -> str:
+        """Base revision and adapter hash in one string."""
+        return f"{self.revision}+{self.adapter_hash or 'none'}"
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class LoraSettings:
+    """How an adapter is trained. Lengths are tokens, the learning rate is AdamW's."""
+
+    rank: int = 16
+    alpha: int = 32
+    dropout: float = 0.0
+    learning_rate: float = 1e-3
+    epochs: float = 1.0
+    batch_size: int = 32
+    warmup_steps: int = 3
+    max_length: int = 1024
+    checkpoint_seconds: float = 30.0
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class TrainJob:
+    """One training: rows in, adapter out.
+
+    `rows_file` is JSONL of {"messages": [...], "completion": str, "ends": bool}; loss falls on the
+    completion alone, and on the end token when `ends` (false when the answer was cut off).
+    `state_dir` holds checkpoints to resume from; `out_dir` is made whole or not at all.
+    """
+
+    model: ModelRef  # an adapter here is continued
+    rows_file: str
+    out_dir: str
+    state_dir: str
+    settings: LoraSettings
+    seed: int
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class TrainProgress:
+    """One report of a running training."""
+
+    step: int
+    steps: int
+    loss: float
+    seconds: float
+    checkpoint_step: int | None = None
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class TrainResult:
+    """What a training did: `target_tokens` carry loss, `resumed_from` is the step it went on from."""
+
+    adapter_dir: str
+    adapter_hash: str
+    steps: int
+    rows_used: int
+    tokens: int
+    target_tokens: int
+    loss_first: float
+    loss_last: float
+    seconds: float
+    batch_size: int
+    resumed_from: int = 0
+
+
+class Stop(Protocol):
+    """Asked between batches and steps; true means end soon, keeping what is done."""
+
+    def __call__(self) -> bool: ...
+
+
+class ModelEngine(Protocol):
+    """The one seam to whatever answers and trains: the worker, a simulated twin, later vLLM."""
+
+    name: str  # engine, device and precision: "transformers-cpu-float32"; part of protocol hashes
+    simulated: bool
+
+    def generate(
+        self,
+        model: ModelRef,
+        asks: Sequence[Ask],
+        on_batch: Callable[[list[Answer]], None],
+        stop: Stop,
+    ) -> None:
+        """Answer every ask, handing batches over as they come; Interrupted when `stop` says so."""
+        ...
+
+    def train(
+        self, job: TrainJob, on_progress: Callable[[TrainProgress], None], stop: Stop
+    ) -> TrainResult:
+        """Train an adapter; resumes from `job.state_dir`; Interrupted when `stop` says so."""
+        ...
+
+    def close(self) -> None:
+        """End whatever the engine keeps running."""
+        ...
+
+
+def as_dict(value: Any) -> dict[str, Any]:
+    """A dataclass of this module as plain JSON-ready types."""
+    return asdict(value)

@@ -1,0 +1,101 @@
+"""Versions of a run: base and candidates, each with the model and the harness that it is."""
+
+from typing import Any
+
+from sqlmodel import Session, select
+
+from data.home import Home
+from data.tables import Harness as HarnessRow
+from data.tables import Run, Version
+from engine.facts import RunFacts, Tools
+from engine.identity import harness_hash, version_hash
+from engine.types import ModelRef, as_dict
+
+BASE = "base"
+
+
+def candidate_name(round_: int) -> str:
+    """The name of the version that a round produces."""
+    return f"candidate-{round_}"
+
+
+def record_version(
+    session: Session,
+    run: RunFacts,
+    name: str,
+    model: ModelRef,
+    *,
+    round_: int | None = None,
+    trained_rows: int | None = None,
+) -> Version:
+    """Write a version once, with its harness."""
+    found = find_version(session, run.id, name)
+    if found is not None:
+        return found
+    harness = run.config.harness
+    if session.get(HarnessRow, harness_hash(harness)) is None:
+        row = HarnessRow(
+            id=harness_hash(harness), project_id=run.project_id, spec=as_dict(harness)
+        )
+        session.add(row)
+        session.flush()
+    version = Version(
+        project_id=run.project_id,
+        run=run.id,
+        name=name,
+        role="baseline" if name == BASE else "candidate",
+        round=round_,
+        base_model=model.base,
+        base_revision=model.revision,
+        adapter=model.adapter_hash,
+        harness=harness_hash(harness),
+        version_hash=version_hash(model, harness),
+        trained_rows=trained_rows,
+        simulated=run.simulated,
+    )
+    session.add(version)
+    return version
+
+
+def find_version(session: Session, run: str, name: str) -> Version | None:
+    """The version of that name in a run."""
+    return session.exec(select(Version).where(Version.run == run, Version.name == name)).first()
+
+
+def best_version(session: Session, run: str) -> Version:
+    """The version that the next round starts from."""
+    row = session.get_one(Run, run)
+    version = find_version(session, run, row.best_version or BASE)
+    assert version is not None, f"run {run} has no version {row.best_version}"
+    return version
+
+
+def describe(version: Version) -> dict[str, Any]:
+    """A version as a plain part of a work description."""
+    return {
+        "name": version.name,
+        "base": version.base_model,
+        "adapter": version.adapter,
+        "hash": version.version_hash,
+    }
+
+
+def model_of(tools: Tools, version: dict[str, Any]) -> ModelRef:
+    """The weights of a described version, found on this machine."""
+    base = tools.model(version["base"])
+    if version["adapter"] is None:
+        return base
+    return with_adapter(base, tools.home, version["adapter"])
+
+
+def with_adapter(base: ModelRef, home: Home, adapter: str) -> ModelRef:
+    """A base with one of the home's checkpoints on top."""
+    return ModelRef(
+        base=base.base,
+        path=base.path,
+        revision=base.revision,
+        adapter=str(home.checkpoints / adapter),
+        adapter_hash=adapter,
+    )
+
+

@@ -1,0 +1,75 @@
+"""What the list shows instead of rows: how to start, or that a filter matches nothing."""
+
+from collections.abc import Callable
+
+from app.errors import ServiceError
+from app.service import Service
+from nicegui import ui
+
+from pages import look
+from pages.frame import Visitor
+from pages.parts import box, icon, text
+
+DEMO = {
+    "brief": "Learn two-digit sums, and forget nothing else.",
+    "limits": {"max_model_cost_usd": 1.0},
+    "rounds": 2,
+}
+
+
+def no_runs(hint: str | None, visitor: Visitor, service: Service) -> None:
+    """A project without runs: one sentence, one button, the command that does the same."""
+    with box("pw-empty"):
+        look.mark("pw-mark")
+        text("No runs in this project yet", "pw-h1", "h2").style("margin-top: 16px")
+        text(
+            "A run trains a candidate from the failures of the last version, measures it on fresh "
+            "tasks, and keeps it only if it is proven better.",
+            tag="p",
+        )
+        with box("pw-two-up"):
+            with box("pw-card"):
+                text("Try it on this machine", "pw-h2", "h3")
+                text(
+                    "A real loop on the embedded 135M student: two rounds of arithmetic. "
+                    "No key, no network, no spend.",
+                    "pw-2",
+                    "div",
+                )
+                _demo_button(visitor, service)
+            with box("pw-card"):
+                text("Start your own", "pw-h2", "h3")
+                text("From the command line, REST or an agent:", "pw-2", "div")
+                if hint:
+                    text(hint, "pw-code", "div").style("margin-top: 8px")
+
+
+def no_match(clear: Callable[[], None]) -> None:
+    """There are runs, and this filter leaves none of them."""
+    with box("pw-card pw-nothing", "section"):
+        text("No match for this filter", "pw-strong pw-ink", "div")
+        text("There are runs in this project; none fits the search and state.", tag="div")
+        button = ui.button("Clear the filter", icon="sym_o_filter_list_off", color=None)
+        button.props("no-caps outline").style("margin-top: 12px").on_click(clear)
+
+
+def _demo_button(visitor: Visitor, service: Service) -> None:
+    with box("pw-row").style("margin-top: 12px"):
+        button = ui.button("Run the demo", icon="sym_o_play_circle")
+        button.props("no-caps unelevated").on_click(lambda: _start_demo(visitor, service))
+        if "training.run" not in visitor.caller.capabilities:
+            button.disable()
+            with text("needs the right to train", "pw-2 pw-small"):
+                icon("sym_o_lock")
+
+
+def _start_demo(visitor: Visitor, service: Service) -> None:
+    caller = visitor.still()
+    if caller is None:
+        return
+    try:
+        run = service.start_run(caller, run="demo-1", **DEMO)
+    except ServiceError as error:
+        ui.notify(str(error), type="negative")
+        return
+    ui.navigate.to(f"/runs/{run.run}")

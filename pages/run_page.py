@@ -1,0 +1,186 @@
+"""The page of one run: a sticky header over its tabs, kept up to date while the run goes on."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from app.access import Access
+from app.errors import ServiceError
+from app.service import Service
+from app.shapes import EventShape, Live, RunDetail
+from nicegui import ui
+
+from pages import evaluations, overview, rounds, states
+from pages.browser import Address
+from pages.frame import Visitor, frame
+from pages.live import Panel, poll
+from pages.parts import box, icon, text, trouble
+from pages.run_head import head
+
+TABS = {"overview": "Overview", "evaluations": "Evaluations", "rounds": "Rounds"}
+ALIASES = {"live": "overview"}
+KEPT_EVENTS = 100
+EVENT_PAGES = 100  # of 200 events, read before the page is shown
+
+
+@dataclass(kw_only=True, slots=True)
+class RunView:
+    """One visitor's view of a run: what was read last, and the newest events first."""
+
+    visitor: Visitor
+    service: Service
+    run: str
+    detail: RunDetail
+    live: Live
+    events: list[EventShape] = field(default_factory=list)
+
+    @classmethod
+    def read_first(cls, visitor: Visitor, service: Service, run: str) -> "RunView":
+        """Everything there is so far; the service's refusal when the run cannot be seen."""
+        caller = visitor.caller
+        detail = service.run_detail(caller, run)
+        live = service.run_live(caller, run)
+        view = cls(visitor=visitor, service=service, run=run, detail=detail, live=live)
+        view._take(live.events)
+        for _ in range(EVENT_PAGES):
+            if not view.live.has_more:
+                break
+            view._read_on()
+        return view
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run has ended and its last event is here."""
+        return self.live.run_state in states.ENDED and not self.live.has_more
+
+    def read(self) -> None:
+        """Read what is new; the details only when something happened since."""
+        before = (self.live.next_cursor, self.live.run_state, self.live.updated_at)
+        self._read_on()
+        if before != (self.live.next_cursor, self.live.run_state, self.live.updated_at):
+            self.detail = self.service.run_detail(self.visitor.caller, self.run)
+
+    def _read_on(self) -> None:
+        self.live = self.service.run_live(
+            self.visitor.caller, self.run, since=self.live.next_cursor
+        )
+        self._take(self.live.events)
+
+    def _take(self, events: list[EventShape]) -> None:
+        self.events = [*reversed(events), *self.events][:KEPT_EVENTS]
+
+
+def run_page(
+    visitor: Visitor, service: Service, access: Access, run: str, query: dict[str, str]
+) -> None:
+    """Build the page; a run that this visitor cannot see gets the same words as a missing one."""
+    with frame(visitor, service, access.project_name(visitor.caller.project_id), None):
+        try:
+            view = RunView.read_first(visitor, service, run)
+        except ServiceError as error:
+            _not_here(str(error))
+            return
+        RunPage(view, query).build()
+
+
+def _not_here(message: str) -> None:
+    with box("pw-head pw-head-plain", "header"):
+        text("Run", "pw-h1", "h1")
+    with box("pw-page", "main"):
+        trouble(message)
+        with ui.link(target="/"):
+            icon("sym_o_arrow_back")
+            text(" All model loops")
+
+
+class RunPage:
+    """The header, the tabs, and the panels of the tab that is open."""
+
+    def __init__(self, view: RunView, query: dict[str, str]) -> None:
+        self.view = view
+        self.tab = tab_of(query)
+        self._panels: list[Panel] = []
+
+    def build(self) -> None:
+        """Draw header and tab, and keep both up to date until the run has ended."""
+        self._address = Address(f"/runs/{self.view.run}", self._went_back)
+        with box("pw-head", "header"):
+            self._head = Panel(lambda: head(self.view), self._head_shows)
+            self._tabs()
+        self._body = box("pw-page", "main")
+        self._draw_tab()
+        if not self.view.ended:
+            poll(self._look)
+
+    def _head_shows(self) -> object:
+        summary = self.view.detail.model_dump(exclude=HEAD_LEAVES_OUT)
+        return (summary, self.view.ended)
+
+    def _tabs(self) -> None:
+        tabs = ui.tabs(value=self.tab, on_change=lambda event: self._open(str(event.value)))
+        tabs.props("no-caps dense align=left inline-label indicator-color=primary")
+        tabs.classes("pw-tabs")
+        with tabs:
+            for name, label in TABS.items():
+                with ui.tab(name, label="").props("ripple=false"), box("q-tab__label", "span"):
+                    text(label)
+                    self._tab_count(name)
+        self._tab_bar = tabs
+
+    def _tab_count(self, name: str) -> None:
+        numbers: dict[str, Callable[[], int]] = {
+            "evaluations": lambda: len(self.view.detail.versions),
+            "rounds": lambda: len(self.view.detail.rounds),
+        }
+        number = numbers.get(name)
+        if number is None:
+            return
+        label = text(str(number()), "n")
+        self._counts = [*getattr(self, "_counts", []), (label, number)]
+
+    def _open(self, tab: str) -> None:
+        if tab == self.tab:
+            return
+        self.tab = tab
+        self._address.show({"tab": None if tab == "overview" else tab})
+        self._draw_tab()
+
+    def _went_back(self, query: dict[str, str]) -> None:
+        self.tab = tab_of(query)
+        self._tab_bar.value = self.tab
+        self._draw_tab()
+
+    def _draw_tab(self) -> None:
+        self._body.clear()
+        with self._body:
+            self._panels = PANELS[self.tab](self.view)
+
+    async def _look(self) -> bool:
+        """One look at the run: True while there is more to come."""
+        if self.view.visitor.still() is None:
+            return False
+        try:
+            await asyncio.to_thread(self.view.read)
+        except ServiceError as error:
+            ui.notify(str(error), type="negative")
+            return False
+        for panel in (self._head, *self._panels):
+            panel.refresh()
+        for label, number in self._counts:
+            label.text = str(number())
+        return not self.view.ended
+
+
+PANELS: dict[str, Callable[[RunView], list[Panel]]] = {
+    "overview": overview.panels,
+    "evaluations": evaluations.panels,
+    "rounds": rounds.panels,
+}
+HEAD_LEAVES_OUT = {"versions", "rounds", "steps", "audits", "gate", "config", "directives"}
+
+
+def tab_of(query: dict[str, str]) -> str:
+    """The tab that an address asks for; an unknown one is the overview."""
+    asked = query.get("tab", "overview")
+    name = ALIASES.get(asked, asked)
+    return name if name in TABS else "overview"

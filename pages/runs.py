@@ -1,0 +1,231 @@
+"""The page Model loops: the list of runs with its search, its state filter, its pages."""
+
+from app.access import Access
+from app.errors import ServiceError
+from app.service import Service
+from app.shapes import RunPage
+from nicegui import ui
+
+from pages.browser import Address
+from pages.empty import no_match, no_runs
+from pages.frame import Visitor, frame
+from pages.live import Panel, poll
+from pages.parts import box, icon, text, trouble
+from pages.runs_table import row, runs_table
+
+STATES = {
+    "": ("All", "all"),
+    "active": ("Active", "active"),
+    "paused": ("Paused", "paused"),
+    "finished": ("Finished", "finished"),
+    "stopped": ("Stopped", "stopped"),
+    "failed": ("Failed", "failed"),
+}
+PAGE_SIZES = [10, 25, 50, 100]
+PAGE_SIZE = 25
+
+
+def runs_page(visitor: Visitor, service: Service, access: Access, query: dict[str, str]) -> None:
+    """Build the page for one visitor; `query` is what the address asks for."""
+    listing = Listing(visitor, service, query)
+    count = listing.page.counts.get("all") if listing.page else None
+    with frame(visitor, service, access.project_name(visitor.caller.project_id), count):
+        listing.build()
+
+
+class Listing:
+    """One visitor's list: the question that the address holds, and the page that answers it."""
+
+    def __init__(self, visitor: Visitor, service: Service, query: dict[str, str]) -> None:
+        self._visitor = visitor
+        self._service = service
+        self._all_columns = False
+        self._ask(query)
+        self.read()
+
+    def _ask(self, query: dict[str, str]) -> None:
+        self.q = query.get("q", "")[:64]
+        self.state = query.get("state", "") if query.get("state", "") in STATES else ""
+        self.limit = _whole(query.get("limit"), PAGE_SIZE)
+        if self.limit not in PAGE_SIZES:
+            self.limit = PAGE_SIZE
+        self.cursor = query.get("cursor")
+        self.start = _whole(query.get("start"), 0) if self.cursor else 0
+        self._back: list[tuple[str | None, int]] = []
+
+    def read(self) -> None:
+        """Ask the service; what it refuses stays as text to show."""
+        self.error: str | None = None
+        self.page: RunPage | None = None
+        try:
+            self.page = self._service.list_runs(
+                self._visitor.caller,
+                limit=self.limit,
+                cursor=self.cursor,
+                state=self.state or None,
+                q=self.q or None,
+            )
+        except ServiceError as error:
+            self.error = str(error)
+
+    def build(self) -> None:
+        """Head, filter row, list."""
+        with box("pw-head pw-head-plain", "header"), box("pw-row pw-between"):
+            text("Model loops", "pw-h1", "h1")
+            refresh = ui.button("Refresh", icon="sym_o_refresh", color=None, on_click=self.refresh)
+            refresh.props("no-caps outline")
+        with box("pw-page", "main"):
+            self._address = Address("/", self._went_back)
+            with box("pw-row pw-wrap pw-filter").style("gap: 12px") as self._filter:
+                self._search_field()
+                self._segments = Panel(self._draw_segments, lambda: (self.state, self._counts))
+                box("pw-grow")
+                self._columns_button()
+            self._list = Panel(self._draw_list, self._shown)
+        self._filter.set_visibility(self._has_runs)
+        poll(self._look)
+
+    @property
+    def _counts(self) -> dict[str, int]:
+        return self.page.counts if self.page else {}
+
+    @property
+    def _has_runs(self) -> bool:
+        return self.error is not None or self._counts.get("all", 0) > 0
+
+    def _shown(self) -> object:
+        """What the list is made of; what only moves inside its rows is put in without a redraw."""
+        page = self.page
+        runs = [run.run for run in page.items] if page else []
+        rest = (page.hint, page.total, page.next_cursor, self._has_runs) if page else ()
+        return (runs, rest, self.error, self._all_columns, self.start, self.limit)
+
+    def refresh(self) -> None:
+        """Read again and show what has changed."""
+        self.read()
+        self._filter.set_visibility(self._has_runs)
+        self._segments.refresh()
+        self._list.refresh()
+        if self.page and self.page.items and not self._table.is_deleted:
+            rows = [row(run) for run in self.page.items]
+            if rows != self._table.rows:
+                self._table.rows = rows
+
+    async def _look(self) -> bool:
+        if self._visitor.still() is None:
+            return False
+        self.refresh()
+        return True
+
+    def _search_field(self) -> None:
+        field = ui.input(placeholder="Search by run name", value=self.q)
+        field.props('outlined dense clearable debounce=300 aria-label="Search by run name"')
+        field.classes("pw-search").style("width: 240px")
+        with field.add_slot("prepend"):
+            icon("sym_o_search")
+        with field.add_slot("append"):
+            text("/", "pw-kbd pw-desk")
+        field.on_value_change(lambda event: self._search(event.value or ""))
+        self._field = field
+
+    def _search(self, q: str) -> None:
+        if q.strip() != self.q:
+            self._go(q=q.strip(), state=self.state, replace=True)
+
+    def _draw_segments(self) -> None:
+        with box("pw-seg").props('role=group aria-label="State"'):
+            for state, (word, key) in STATES.items():
+                on = state == self.state
+                button = box("pw-on" if on else "", "button")
+                button.props(f"type=button aria-pressed={'true' if on else 'false'}")
+                button.on("click", lambda _, state=state: self._go(q=self.q, state=state))
+                with button:
+                    text(word)
+                    text(str(self._counts.get(key, 0)), "n")
+
+    def _columns_button(self) -> None:
+        button = ui.button("All columns", icon="sym_o_view_column", color=None)
+        button.props("no-caps flat").classes("pw-flat pw-narrow-only")
+        button.on_click(self._toggle_columns)
+
+    def _toggle_columns(self) -> None:
+        self._all_columns = not self._all_columns
+        self._list.refresh()
+
+    def _draw_list(self) -> None:
+        if self.error is not None or self.page is None:
+            trouble(self.error or "The list could not be read.")
+            again = ui.button("Retry", icon="sym_o_refresh", color=None, on_click=self._clear)
+            again.props("no-caps outline")
+        elif not self._counts.get("all", 0):
+            no_runs(self.page.hint, self._visitor, self._service)
+        elif not self.page.items:
+            no_match(self._clear)
+        else:
+            with box("pw-card pw-bare", "section").props('aria-label="Runs"'):
+                self._table = runs_table(self.page.items, all_columns=self._all_columns)
+                self._footer(self.page)
+
+    def _footer(self, page: RunPage) -> None:
+        with box("pw-tfoot"):
+            text("Rows per page")
+            size = ui.select(PAGE_SIZES, value=self.limit, on_change=lambda event: self._resize(event.value))
+            size.props('outlined dense options-dense aria-label="Rows per page"')
+            last = self.start + len(page.items)
+            text(f"{self.start + 1}–{last} of {page.total}")
+            _step("sym_o_chevron_left", "Previous page", self._previous, self.start > 0)
+            _step("sym_o_chevron_right", "Next page", self._next, page.next_cursor is not None)
+
+    def _resize(self, limit: int) -> None:
+        self.limit = limit
+        self._go(q=self.q, state=self.state)
+
+    def _next(self) -> None:
+        if self.page is None or self.page.next_cursor is None:
+            return
+        self._back.append((self.cursor, self.start))
+        self.start += len(self.page.items)
+        self.cursor = self.page.next_cursor
+        self._show()
+
+    def _previous(self) -> None:
+        self.cursor, self.start = self._back.pop() if self._back else (None, 0)
+        self._show()
+
+    def _clear(self) -> None:
+        self._go(q="", state="")
+        self._field.value = ""
+
+    def _go(self, *, q: str, state: str, replace: bool = False) -> None:
+        self._ask({"q": q, "state": state, "limit": str(self.limit)})
+        self._show(replace=replace)
+
+    def _show(self, *, replace: bool = False) -> None:
+        size = str(self.limit) if self.limit != PAGE_SIZE else None
+        start = str(self.start) if self.start else None
+        self._address.show(
+            {
+                "q": self.q,
+                "state": self.state,
+                "limit": size,
+                "cursor": self.cursor,
+                "start": start,
+            },
+            replace=replace,
+        )
+        self.refresh()
+
+    def _went_back(self, query: dict[str, str]) -> None:
+        self._ask(query)
+        self._field.value = self.q
+        self.refresh()
+
+
+def _step(icon_name: str, label: str, go: object, possible: bool) -> None:
+    button = ui.button(icon=icon_name, color=None, on_click=go)  # type: ignore[arg-type]
+    button.props(f'no-caps flat aria-label="{label}"').classes("pw-flat pw-sm pw-icon")
+    button.set_enabled(possible)
+
+
+def _whole(text_value: str | None, otherwise: int) -> int:
+    return int(text_value) if text_value and text_value.isdecimal() else otherwise

@@ -1,0 +1,132 @@
+"""The table of runs: two-line rows on a wide screen, cards on a narrow one."""
+
+from typing import Any
+
+from nicegui import ui
+
+from app.shapes import RunSummary
+from pages import parts, states, words
+
+NARROW = "Quasar.Screen.width < 1024"
+
+
+def runs_table(runs: list[RunSummary], *, all_columns: bool) -> ui.table:
+    """The rows of one page of the list; with `all_columns` nothing is hidden on a narrow screen."""
+    table = ui.table(rows=[row(run) for run in runs], columns=COLUMNS, row_key="run")
+    table.props("flat dense wrap-cells hide-pagination")
+    table.classes("pw-two pw-runs pw-scroll")
+    if all_columns:
+        table.classes("pw-all")
+    else:
+        table.props[":grid"] = NARROW
+    for name, template in CELLS.items():
+        table.add_slot(f"body-cell-{name}", f'<q-td :props="props">{template}</q-td>')
+    table.add_slot("item", CARD)
+    return table
+
+
+def row(run: RunSummary) -> dict[str, Any]:
+    """Everything that a row shows, ready to be read; the template only places it."""
+    sign = states.of_run(run)
+    told = words.excludes_zero(run.change)
+    gain = run.change.mean if run.change else None
+    share = parts.spend_share(run.spend)
+    return {
+        "run": run.run,
+        "sub": f"{run.domain} · {run.base_model}",
+        "word": sign.word,
+        "css": sign.css,
+        "icon": sign.icon,
+        "simulated": run.simulated,
+        "dry": run.mode == "dry" and not run.simulated,
+        "reason": run.activity if run.state in {"starting", "running"} else run.reason,
+        "round": f"{run.round} of {run.rounds_target}",
+        "done": run.round,
+        "total": run.rounds_target if run.rounds_target <= parts.MOST_PIPS else 0,
+        "active": run.state == "running",
+        "best": run.best_version or words.DASH,
+        "score": words.score(run.best_score),
+        "change": "" if gain is None else words.signed(gain),
+        "tone": ("pw-good" if (gain or 0) > 0 else "pw-bad") if told else "",
+        "arrow": "sym_o_arrow_drop_up" if (gain or 0) > 0 else "sym_o_arrow_drop_down",
+        "spent": words.usd(run.spend.model_usd),
+        "cap": words.usd(run.spend.max_model_cost_usd),
+        "width": f"width: {100 * share:.0f}%",
+        "full": share >= 0.99,
+        "owner": run.owner.actor,
+        "updated": run.updated_at,
+    }
+
+
+def _column(name: str, label: str, classes: str = "", align: str = "left") -> dict[str, str]:
+    return {
+        "name": name,
+        "label": label,
+        "field": name,
+        "align": align,
+        "classes": classes,
+        "headerClasses": classes,
+    }
+
+
+COLUMNS = [
+    _column("run", "Run"),
+    _column("state", "State"),
+    _column("round", "Round"),
+    _column("best", "Best version", "pw-extra"),
+    _column("score", "Best score", align="right"),
+    _column("spend", "Model spend", align="right"),
+    _column("owner", "Owner", "pw-extra"),
+    _column("updated", "Last update"),
+]
+
+LINK = '<a class="pw-strong pw-nowrap" :href="\'/runs/\' + encodeURIComponent(props.row.run)">{{ props.row.run }}</a>'
+PILL = (
+    '<span class="pw-state" :class="props.row.css">'
+    '<q-icon :name="props.row.icon" aria-hidden="true"></q-icon>{{ props.row.word }}</span>'
+)
+CHIPS = (
+    '<span v-if="props.row.simulated" class="pw-state pw-sim">'
+    '<q-icon name="sym_o_science" aria-hidden="true"></q-icon>Simulated</span>'
+    '<span v-if="props.row.dry" class="pw-chip">Dry run</span>'
+)
+REASON = '<span class="pw-l2" :title="props.row.reason">{{ props.row.reason || "—" }}</span>'
+SPEND = '{{ props.row.spent }} <span class="pw-faint">of {{ props.row.cap }}</span>'
+UPDATED = (
+    "{{ new Intl.DateTimeFormat('en-GB', {day: 'numeric', month: 'short', year: 'numeric', "
+    "hour: '2-digit', minute: '2-digit', second: '2-digit'})"
+    ".format(new Date(props.row.updated)) }}"
+)
+CHANGE = (
+    '<span v-if="props.row.change" class="pw-l2" :class="props.row.tone">'
+    '<q-icon v-if="props.row.tone" :name="props.row.arrow" class="pw-tri" aria-hidden="true">'
+    "</q-icon>{{ props.row.change }}</span>"
+)
+
+CELLS = {
+    "run": f'{LINK}<span class="pw-l2 pw-nowrap">{{{{ props.row.sub }}}}</span>',
+    "state": f'<div class="pw-row" style="gap: 6px">{PILL}{CHIPS}</div>'
+    f'<div class="pw-ell pw-reason-cell">{REASON}</div>',
+    "round": '<span class="pw-nowrap">{{ props.row.round }}</span>'
+    '<div style="line-height: 10px"><span class="pw-pips" aria-hidden="true">'
+    '<i v-for="n in props.row.total" :class="props.row.active && n === props.row.done ? \'c\' : '
+    "n <= props.row.done ? 'd' : ''\"></i></span></div>",
+    "best": '<span class="pw-nowrap">{{ props.row.best }}</span>',
+    "score": "{{ props.row.score }}" + CHANGE,
+    "spend": f'<span class="pw-nowrap">{SPEND}</span><div class="pw-bar pw-thin" '
+    'aria-hidden="true"><i :class="props.row.full ? \'pw-full\' : \'\'" '
+    ':style="props.row.width"></i></div>',
+    "owner": '<span class="pw-2 pw-nowrap">{{ props.row.owner }}</span>',
+    "updated": f'<span class="pw-2 pw-nowrap">{UPDATED}</span>',
+}
+
+CARD = (
+    '<div class="pw-rcard"><div class="pw-row pw-between pw-wrap">'
+    f'<span class="pw-row" style="gap: 6px">{LINK}</span>'
+    f'<span class="pw-row" style="gap: 6px">{CHIPS}{PILL}</span></div>{REASON}'
+    '<div class="pw-three"><div><span class="pw-l2">Round</span>{{ props.row.round }}</div>'
+    '<div><span class="pw-l2">Best</span>{{ props.row.best }}'
+    "<span v-if=\"props.row.best !== '—'\"> · {{ props.row.score }}</span></div>"
+    f'<div><span class="pw-l2">Spend</span>{SPEND}</div></div>'
+    f'<span class="pw-l2">{{{{ props.row.owner }}}} · {UPDATED}</span></div>'
+)

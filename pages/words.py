@@ -1,0 +1,97 @@
+"""How figures read: scores, changes, intervals, money, counts; a dash for what is not known."""
+
+from app.shapes import Interval
+
+DASH = "—"
+MINUS = "−"
+
+
+def score(value: float | None) -> str:
+    """Three decimals: 0.429."""
+    return DASH if value is None else f"{value:.3f}".replace("-", MINUS)
+
+
+def signed(value: float | None) -> str:
+    """A difference with its sign: +0.118, −0.008, ±0.000."""
+    if value is None:
+        return DASH
+    text = f"{abs(value):.3f}"
+    if float(text) == 0:
+        return f"±{text}"
+    return f"+{text}" if value > 0 else f"{MINUS}{text}"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """0.368–0.492, or −0.031 to 0.056 when an end is below zero."""
+    if low is None or high is None:
+        return DASH
+    joint = " to " if low < 0 else "–"
+    return f"{score(low)}{joint}{score(high)}"
+
+
+def span(low: float | None, high: float | None) -> str:
+    """An interval of a difference: always with "to"."""
+    if low is None or high is None:
+        return DASH
+    return f"{score(low)} to {score(high)}"
+
+
+def excludes_zero(difference: Interval | None) -> bool:
+    """Whether a paired difference is told apart from zero: only then has it colour and arrow."""
+    if difference is None or difference.low is None or difference.high is None:
+        return False
+    return difference.low > 0 or difference.high < 0
+
+
+def percent(share: float | None) -> str:
+    """100%, 99.5%: one decimal only where there is something behind the point."""
+    if share is None:
+        return DASH
+    text = f"{100 * share:.1f}"
+    return f"{text.removesuffix('.0')}%"
+
+
+def usd(amount: float | None) -> str:
+    """Two decimals: $1.05."""
+    return DASH if amount is None else f"${amount:,.2f}"
+
+
+def count(number: int | None) -> str:
+    """With a comma at the thousands: 1,840."""
+    return DASH if number is None else f"{number:,}"
+
+
+def duration(seconds: float | None) -> str:
+    """46 s, 1 min 13 s, 2 h 5 min."""
+    if seconds is None:
+        return DASH
+    whole = round(max(0.0, seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 600:
+        minutes, rest = divmod(whole, 60)
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    if whole < 3600:
+        return f"{round(whole / 60)} min"
+    hours, rest = divmod(round(whole / 60), 60)
+    return f"{hours} h {rest} min" if rest else f"{hours} h"
+
+
+def short_hash(text: str) -> str:
+    """The first eight digits of a hash, in two groups: 7c1e 90ab."""
+    return f"{text[:4]} {text[4:8]}".strip() or DASH
+
+
+def one_line(value: object) -> str:
+    """Any plain value of a plan or a settings record as one line of text."""
+    if value is None or value == "":
+        return DASH
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {one_line(item)}" for name, item in value.items()) or DASH
+    if isinstance(value, (list, tuple)):
+        return ", ".join(one_line(item) for item in value) or DASH
+    return str(value)
