@@ -108,7 +108,7 @@ def check_gpu() -> Check:
     cards, torch = "; ".join(said.splitlines()), importlib.metadata.version("torch")
     if torch.endswith("+cpu"):
         text = f"{cards}, which torch {torch} cannot use"
-        mend = "pip's settings chose that build (pip config list): change them, delete .venv, start"
+        mend = "let pip take a CUDA build (pip config list), delete .venv and start again"
         return Check(name="GPU", state="note", text=text, mend=mend)
     return Check(name="GPU", state="ok", text=f"{cards}; torch {torch}")
 

@@ -173,6 +173,7 @@ def round_shape(session: Session, row: Round) -> shapes.RoundShape:
         rows_by_source=dict(sources),
         rows_by_family=dict(families),
         gate=gate(row),
+        dev=_sides(row.evidence.get("dev")),
         held_out=_sides(blind.get("held_out")),
         guard=_sides(blind.get("guard")),
         audits=audits(session, row.run, row.number),
@@ -333,6 +334,8 @@ def _sides(figures: dict[str, Any] | None) -> dict[str, Any] | None:
         return None
     return {
         "n": figures["n"],
+        "coverage": figures["coverage"],
+        "p_value": figures["p_value"],
         "best": _interval(figures["best"]).model_dump(),
         "candidate": _interval(figures["candidate"]).model_dump(),
         "difference": _difference(figures).model_dump(),

@@ -146,7 +146,8 @@ class RoundShape(BaseModel):
     rows_by_source: dict[str, int]
     rows_by_family: dict[str, int]
     gate: Gate | None
-    held_out: dict[str, Any] | None  # {"best": Interval, "candidate": Interval, "difference": Interval, n}
+    dev: dict[str, Any] | None  # best, candidate, difference: {mean, low, high}; n, coverage, p_value
+    held_out: dict[str, Any] | None
     guard: dict[str, Any] | None
     audits: list[AuditShape]
     steers: list[str]  # texts that its plan took up

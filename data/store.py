@@ -29,14 +29,31 @@ class StoreClosed(Exception):
     """A write came after the store was closed."""
 
 
-class Store:
-    """Opens `path`, brings its schema up to date and starts the writer thread."""
+class Reader:
+    """Read-only sessions on the database at `path`, also beside the server that writes it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._reader_db = _reader_database(path)
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """A read-only session on one snapshot of the database."""
+        with Session(self._reader_db, expire_on_commit=False) as session:
+            yield session
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._reader_db.dispose()
+
+
+class Store(Reader):
+    """Opens `path`, brings its schema up to date and starts the writer thread."""
+
+    def __init__(self, path: Path) -> None:
         self._writer_db = _writer_database(path)
         migrate(self._writer_db)
-        self._reader_db = _reader_database(path)
+        super().__init__(path)
         self._queue: queue.SimpleQueue[tuple[Write, Future[Any] | None] | None] = (
             queue.SimpleQueue()
         )
@@ -58,12 +75,6 @@ class Store:
         """Like `write`, without waiting: for progress that a crash may lose the last moment of."""
         self._put((change, None))
 
-    @contextmanager
-    def read(self) -> Iterator[Session]:
-        """A read-only session on one snapshot of the database."""
-        with Session(self._reader_db, expire_on_commit=False) as session:
-            yield session
-
     def close(self) -> None:
         """Finish what is queued and close every connection."""
         if not self._closed:
@@ -71,7 +82,7 @@ class Store:
             self._queue.put(None)
             self._thread.join()
             self._writer_db.dispose()
-            self._reader_db.dispose()
+            super().close()
 
     def _put(self, item: tuple[Write, Future[Any] | None]) -> None:
         if self._closed:

@@ -24,7 +24,8 @@ class Library:
     domains: dict[str, Domain]
     guard: Suite
     replay_prompts: tuple[str, ...]
-    replay_system: str
+    replay_systems: tuple[str, ...]  # taken in turn, prompt by prompt
+    replay_tokens: int
 
 
 @dataclass(kw_only=True, slots=True, frozen=True)

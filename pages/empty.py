@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from app.errors import ServiceError
-from app.service import Service
 from nicegui import ui
 
+from app.errors import ServiceError
+from app.service import Service
 from pages import look
 from pages.frame import Visitor
 from pages.parts import box, icon, text

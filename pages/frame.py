@@ -37,8 +37,8 @@ class Visitor:
 
 
 @contextmanager
-def frame(visitor: Visitor, service: Service, project: str, runs: int | None) -> Iterator[None]:
-    """Everything around a page's own content; `runs` is the count beside the menu entry."""
+def frame(visitor: Visitor, service: Service, project: str) -> Iterator[None]:
+    """Everything around a page's own content."""
     Theme()
     drawer = ui.left_drawer().props("width=208 breakpoint=1023")
     with ui.header().classes("pw-topbar"):
@@ -56,8 +56,7 @@ def frame(visitor: Visitor, service: Service, project: str, runs: int | None) ->
         with ui.link(target="/").classes("pw-nav pw-on").props("aria-current=page"):
             icon("sym_o_model_training")
             text("Model")
-            if runs:
-                text(str(runs), "n")
+            text(_run_count(visitor.caller, service), "n")
         _device(_device_of(visitor.caller, service))
         _person(visitor.caller)
     yield
@@ -67,6 +66,13 @@ def _brand() -> None:
     with ui.link(target="/").classes("pw-brand").props('aria-label="Pawl, model loops"'):
         look.mark()
         text("pawl", "pw-word")
+
+
+def _run_count(caller: Caller, service: Service) -> str:
+    try:
+        return str(service.list_runs(caller, limit=1).counts["all"] or "")
+    except ServiceError:
+        return ""
 
 
 def _device_of(caller: Caller, service: Service) -> Device | None:

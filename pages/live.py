@@ -1,10 +1,17 @@
 """How an open page stays up to date: it looks again while visible, and redraws what has changed."""
 
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from nicegui import ui
 
 SECONDS = 3.0
+
+
+class Part(Protocol):
+    """Something on a page that can be brought up to date."""
+
+    def refresh(self) -> None: ...
 
 
 class Panel:

@@ -1,18 +1,14 @@
 """The tab Overview: where the run is, what happens now, how scores and loss develop."""
 
-from typing import TYPE_CHECKING
-
-from app.shapes import JobShape, Progress, RunDetail, SteerShape, StepState
 from nicegui import ui
 
+from app.shapes import JobShape, Progress, RunDetail, SteerShape, StepState
 from pages import states, words
 from pages.browser import When
 from pages.charts import ChartCard, loss_chart, score_chart
-from pages.live import Panel
+from pages.live import Panel, Part
 from pages.parts import box, card, icon, pill, text
-
-if TYPE_CHECKING:
-    from pages.run_page import RunView
+from pages.run_view import RunView
 
 PHASES = {
     "prepare": "Preparing",
@@ -20,6 +16,7 @@ PHASES = {
     "plan": "Planning",
     "collect": "Collecting answers",
     "admit": "Admitting rows",
+    "data_audit": "Auditing the data",
     "train": "Training",
     "develop": "Evaluating on dev",
     "blind": "Evaluating on blind",
@@ -36,10 +33,10 @@ ROLE_ICONS = {
 }
 
 
-def panels(view: "RunView") -> list[Panel]:
+def panels(view: RunView) -> list[Part]:
     """Draw the tab; the panels that the page refreshes."""
     steps = Panel(lambda: _steps_card(view), lambda: (view.detail.steps, _now(view)))
-    drawn: list[Panel] = [steps]
+    drawn: list[Part] = [steps]
     with box("pw-cols3"):
         with box("pw-stack"):
             drawn.append(Panel(lambda: _events_card(view), lambda: list(view.events)))
@@ -52,7 +49,7 @@ def panels(view: "RunView") -> list[Panel]:
     return drawn
 
 
-def _now(view: "RunView") -> object:
+def _now(view: RunView) -> object:
     return (view.live.progress, view.live.current, view.live.phase, _hypothesis(view.detail))
 
 
@@ -60,25 +57,28 @@ def _hypothesis(run: RunDetail) -> str | None:
     return next((r.hypothesis for r in reversed(run.rounds) if r.hypothesis), None)
 
 
-def _steps_card(view: "RunView") -> None:
+def _steps_card(view: RunView) -> None:
     """The step rail (segments on a phone) with the progress of the phase under it."""
     with box("pw-card", "section").style("padding: 16px 16px 14px").props('aria-label="Steps"'):
         steps = view.detail.steps
         with box("pw-rail pw-desk", "ol").style("list-style: none; margin: 0; padding: 0"):
             for number, step in enumerate(steps, 1):
-                _step(number, step)
+                _step(number, step, view.live.progress)
         _segments(steps)
         if view.live.progress is not None and not view.ended:
             _progress(view, view.live.progress)
         hypothesis = _hypothesis(view.detail)
         if hypothesis:
-            with box("pw-meta"), box(tag="span"):
+            with box("pw-plan"):
                 icon("sym_o_edit_note")
-                text("Plan of the round:")
+                text("Plan of the round: ")
                 text(hypothesis, "pw-ink pw-break")
 
 
-def _step(number: int, step: StepState) -> None:
+def _step(number: int, step: StepState, progress: Progress | None) -> None:
+    figure = step.text
+    if step.state == "now" and progress is not None:
+        figure = _done_text(progress)
     with box(f"pw-step pw-{step.state}", "li"):
         with box("pw-dot", "span"):
             if step.state == "done":
@@ -88,7 +88,7 @@ def _step(number: int, step: StepState) -> None:
             else:
                 text(str(number))
         text(step.name[:1].upper() + step.name[1:], "pw-w", "div")
-        text(step.text or words.DASH, "pw-l2")
+        text(figure or words.DASH, "pw-l2")
 
 
 def _segments(steps: list[StepState]) -> None:
@@ -104,7 +104,7 @@ def _segments(steps: list[StepState]) -> None:
                 box(f"pw-{step.state}", "i")
 
 
-def _progress(view: "RunView", progress: Progress) -> None:
+def _progress(view: RunView, progress: Progress) -> None:
     with box("pw-phase"):
         with box("pw-row pw-between pw-wrap").style("margin-bottom: 6px"):
             with box("pw-row pw-wrap"):
@@ -129,7 +129,7 @@ def _done_text(progress: Progress) -> str:
     return f"{counted} {progress.text}" if progress.text else counted
 
 
-def _working(view: "RunView", progress: Progress) -> None:
+def _working(view: RunView, progress: Progress) -> None:
     """Who works with what, since when, and when it was last heard of."""
     current = view.live.current
     with box("pw-meta"):
@@ -152,7 +152,7 @@ def _working(view: "RunView", progress: Progress) -> None:
             When(progress.updated_at, "ago")
 
 
-def _events_card(view: "RunView") -> None:
+def _events_card(view: RunView) -> None:
     with card("Live events", "newest first"):
         if not view.events:
             text("Nothing has happened yet.", "pw-quiet", "div")
@@ -209,7 +209,7 @@ def _jobs_card(jobs: list[JobShape]) -> None:
 
 def _job(job: JobShape) -> None:
     with box(tag="tr"):
-        text(job.job_id, "pw-mono", "td")
+        text(job.job_id, "pw-mono", "td").props["title"] = job.job_id
         text(job.type, tag="td")
         text(str(job.round) if job.round is not None else words.DASH, "pw-num", "td")
         with box(tag="td"):

@@ -94,16 +94,9 @@ def card(title: str, sub: str = "", classes: str = "") -> Iterator[ui.element]:
         yield head
 
 
-@contextmanager
-def facts(classes: str = "") -> Iterator[None]:
-    """A list of terms with their values."""
-    with box(classes, "dl"):
-        yield
-
-
-def fact(term: str, value: str, classes: str = "") -> None:
-    """One line of a list of terms."""
-    text(term, tag="dt")
+def term(name: str, value: str, classes: str = "") -> None:
+    """One line of a list of terms with their values."""
+    text(name, tag="dt")
     text(value, classes, "dd")
 
 

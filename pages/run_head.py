@@ -1,19 +1,15 @@
 """The header of a run: title, state with its reason, and the facts that are asked for first."""
 
-from typing import TYPE_CHECKING
-
-from app.shapes import RunDetail
 from nicegui import ui
 
+from app.shapes import RunDetail
 from pages import states, words
 from pages.browser import When
 from pages.parts import box, change, pill, pips, share_bar, simulated_chip, spend_share, text
-
-if TYPE_CHECKING:
-    from pages.run_page import RunView
+from pages.run_view import RunView
 
 
-def head(view: "RunView") -> None:
+def head(view: RunView) -> None:
     """Title row and facts."""
     run = view.detail
     with box("pw-crumb"):

@@ -2,79 +2,29 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from nicegui import ui
 
 from app.access import Access
 from app.errors import ServiceError
 from app.service import Service
-from app.shapes import EventShape, Live, RunDetail
-from nicegui import ui
-
-from pages import evaluations, overview, rounds, states
+from pages import evaluations, overview, rounds
 from pages.browser import Address
 from pages.frame import Visitor, frame
-from pages.live import Panel, poll
+from pages.live import Panel, Part, poll
 from pages.parts import box, icon, text, trouble
 from pages.run_head import head
+from pages.run_view import RunView
 
 TABS = {"overview": "Overview", "evaluations": "Evaluations", "rounds": "Rounds"}
 ALIASES = {"live": "overview"}
-KEPT_EVENTS = 100
-EVENT_PAGES = 100  # of 200 events, read before the page is shown
-
-
-@dataclass(kw_only=True, slots=True)
-class RunView:
-    """One visitor's view of a run: what was read last, and the newest events first."""
-
-    visitor: Visitor
-    service: Service
-    run: str
-    detail: RunDetail
-    live: Live
-    events: list[EventShape] = field(default_factory=list)
-
-    @classmethod
-    def read_first(cls, visitor: Visitor, service: Service, run: str) -> "RunView":
-        """Everything there is so far; the service's refusal when the run cannot be seen."""
-        caller = visitor.caller
-        detail = service.run_detail(caller, run)
-        live = service.run_live(caller, run)
-        view = cls(visitor=visitor, service=service, run=run, detail=detail, live=live)
-        view._take(live.events)
-        for _ in range(EVENT_PAGES):
-            if not view.live.has_more:
-                break
-            view._read_on()
-        return view
-
-    @property
-    def ended(self) -> bool:
-        """Whether the run has ended and its last event is here."""
-        return self.live.run_state in states.ENDED and not self.live.has_more
-
-    def read(self) -> None:
-        """Read what is new; the details only when something happened since."""
-        before = (self.live.next_cursor, self.live.run_state, self.live.updated_at)
-        self._read_on()
-        if before != (self.live.next_cursor, self.live.run_state, self.live.updated_at):
-            self.detail = self.service.run_detail(self.visitor.caller, self.run)
-
-    def _read_on(self) -> None:
-        self.live = self.service.run_live(
-            self.visitor.caller, self.run, since=self.live.next_cursor
-        )
-        self._take(self.live.events)
-
-    def _take(self, events: list[EventShape]) -> None:
-        self.events = [*reversed(events), *self.events][:KEPT_EVENTS]
 
 
 def run_page(
     visitor: Visitor, service: Service, access: Access, run: str, query: dict[str, str]
 ) -> None:
     """Build the page; a run that this visitor cannot see gets the same words as a missing one."""
-    with frame(visitor, service, access.project_name(visitor.caller.project_id), None):
+    with frame(visitor, service, access.project_name(visitor.caller.project_id)):
         try:
             view = RunView.read_first(visitor, service, run)
         except ServiceError as error:
@@ -99,7 +49,7 @@ class RunPage:
     def __init__(self, view: RunView, query: dict[str, str]) -> None:
         self.view = view
         self.tab = tab_of(query)
-        self._panels: list[Panel] = []
+        self._panels: list[Part] = []
 
     def build(self) -> None:
         """Draw header and tab, and keep both up to date until the run has ended."""
@@ -118,7 +68,7 @@ class RunPage:
 
     def _tabs(self) -> None:
         tabs = ui.tabs(value=self.tab, on_change=lambda event: self._open(str(event.value)))
-        tabs.props("no-caps dense align=left inline-label indicator-color=primary")
+        tabs.props("no-caps dense align=left inline-label indicator-color=primary breakpoint=0")
         tabs.classes("pw-tabs")
         with tabs:
             for name, label in TABS.items():
@@ -171,7 +121,7 @@ class RunPage:
         return not self.view.ended
 
 
-PANELS: dict[str, Callable[[RunView], list[Panel]]] = {
+PANELS: dict[str, Callable[[RunView], list[Part]]] = {
     "overview": overview.panels,
     "evaluations": evaluations.panels,
     "rounds": rounds.panels,

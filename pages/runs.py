@@ -1,11 +1,11 @@
 """The page Model loops: the list of runs with its search, its state filter, its pages."""
 
+from nicegui import ui
+
 from app.access import Access
 from app.errors import ServiceError
 from app.service import Service
 from app.shapes import RunPage
-from nicegui import ui
-
 from pages.browser import Address
 from pages.empty import no_match, no_runs
 from pages.frame import Visitor, frame
@@ -28,8 +28,7 @@ PAGE_SIZE = 25
 def runs_page(visitor: Visitor, service: Service, access: Access, query: dict[str, str]) -> None:
     """Build the page for one visitor; `query` is what the address asks for."""
     listing = Listing(visitor, service, query)
-    count = listing.page.counts.get("all") if listing.page else None
-    with frame(visitor, service, access.project_name(visitor.caller.project_id), count):
+    with frame(visitor, service, access.project_name(visitor.caller.project_id)):
         listing.build()
 
 
@@ -169,7 +168,9 @@ class Listing:
     def _footer(self, page: RunPage) -> None:
         with box("pw-tfoot"):
             text("Rows per page")
-            size = ui.select(PAGE_SIZES, value=self.limit, on_change=lambda event: self._resize(event.value))
+            size = ui.select(
+                PAGE_SIZES, value=self.limit, on_change=lambda event: self._resize(event.value)
+            )
             size.props('outlined dense options-dense aria-label="Rows per page"')
             last = self.start + len(page.items)
             text(f"{self.start + 1}–{last} of {page.total}")

@@ -114,7 +114,7 @@ CELLS = {
     "best": '<span class="pw-nowrap">{{ props.row.best }}</span>',
     "score": "{{ props.row.score }}" + CHANGE,
     "spend": f'<span class="pw-nowrap">{SPEND}</span><div class="pw-bar pw-thin" '
-    'aria-hidden="true"><i :class="props.row.full ? \'pw-full\' : \'\'" '
+    "aria-hidden=\"true\"><i :class=\"props.row.full ? 'pw-full' : ''\" "
     ':style="props.row.width"></i></div>',
     "owner": '<span class="pw-2 pw-nowrap">{{ props.row.owner }}</span>',
     "updated": f'<span class="pw-2 pw-nowrap">{UPDATED}</span>',

@@ -54,7 +54,7 @@ JOBS = {
     "running": Sign("running", "pw-run", "sym_o_play_circle"),
     "completed": Sign("completed", "pw-ok", "sym_o_check_circle"),
     "failed": Sign("failed", "pw-err", "sym_o_error"),
-    "stopped": Sign("stopped", "", "sym_o_stop_circle"),
+    "cancelled": Sign("cancelled", "", "sym_o_stop_circle"),
 }
 EVENT_ICONS = {
     "message": "sym_o_notes",

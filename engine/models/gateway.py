@@ -1,6 +1,7 @@
 """The gateway: the only way to a model that costs money; reserve, call, settle, each call once."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,8 @@ from engine.types import Answer, Ask, Message, ModelRef, Stop, TrainJob, TrainPr
 
 MESSAGE_TOKENS = 16  # a bound on what a message costs beside its bytes
 MTOK = 1_000_000
+AT_ONCE = 8  # calls in flight; their reservations share commits
+BATCH = 24
 
 
 @dataclass(kw_only=True, slots=True, frozen=True)
@@ -91,17 +94,15 @@ class GatewayStudent:
         on_batch: Callable[[list[Answer]], None],
         stop: Stop,
     ) -> None:
-        """Ask one by one; each answer is recorded and paid before the next is asked."""
-        batch: list[Answer] = []
-        for ask in asks:
-            if stop():
-                raise Interrupted("stopped between two calls")
-            batch.append(self._gateway.call(self._place(), self._model, ask))
-            if len(batch) == 20:
-                on_batch(batch)
-                batch = []
-        if batch:
-            on_batch(batch)
+        """Ask a few at a time; each answer is recorded and paid before it counts."""
+        place = self._place()
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for start in range(0, len(asks), BATCH):
+                if stop():
+                    raise Interrupted("stopped between two batches of calls")
+                batch = asks[start : start + BATCH]
+                calls = pool.map(lambda ask: self._gateway.call(place, self._model, ask), batch)
+                on_batch(list(calls))
 
     def train(
         self, job: TrainJob, on_progress: Callable[[TrainProgress], None], stop: Stop

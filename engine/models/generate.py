@@ -156,13 +156,18 @@ def _run(
     positions: "torch.Tensor",
 ) -> "torch.Tensor":
     """Logits of the last position, rows x vocabulary, in float32."""
+    import torch
+
+    # An index copies that position; a slice would leave a strided view, for which PyTorch on a CPU
+    # copies the whole vocabulary matrix once per row.
+    last = torch.tensor([ids.shape[1] - 1], device=ids.device)
     output = loaded.model(
         input_ids=ids,
         attention_mask=mask,
         position_ids=positions,
         cache=cache,
         use_cache=True,
-        logits_to_keep=1,
+        logits_to_keep=last,
     )
     return output.logits[:, -1].float()  # type: ignore[no-any-return]
 

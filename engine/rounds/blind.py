@@ -42,6 +42,7 @@ def prepare(
         "counts": spread(limits.blind_n, run.config.families),
         "starts": _starts(session, run),
         "held_out": spread(limits.eval_limit, run.config.held_out),
+        "guard": limits.eval_limit,
         "known": _known_scores(session, run, [best, candidate]),
         "row_prompts": sorted({row.messages[-1]["content"] for row in rows}),
         "row_keys": sorted({row.canonical_key for row in rows if row.canonical_key}),
@@ -54,18 +55,19 @@ def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]
     blind = [one.task for one in drawn]
     held_out = sealed.held_out_tasks(run, work["held_out"])
     guard = tools.library.guard
+    guard_tasks = _spaced(guard.tasks, work["guard"])
     guard_harness = Harness(system=guard.system, max_tokens=guard.max_tokens)
     harness, verifier = run.config.harness, run.domain.verifier
     suites = [
         _Suite(run.domain.name, "blind", blind, harness, verifier),
         _Suite(run.domain.name, "held_out", held_out, harness, verifier),
-        _Suite("guard", "guard", list(guard.tasks), guard_harness, guard.verifier),
+        _Suite("guard", "guard", guard_tasks, guard_harness, guard.verifier),
     ]
     measured = [suite.measure(work, run, tools) for suite in suites]
     return {
         "suites": measured,
         "following": following,
-        "overlap": _overlap(work, blind + held_out, list(guard.tasks)),
+        "overlap": _overlap(work, blind + held_out, guard_tasks),
     }
 
 
@@ -152,6 +154,12 @@ class _Suite:
             seed=derived_seed(run.secret, self.split),
         )
         return plain(graded)
+
+
+def _spaced(tasks: Sequence[Task], limit: int) -> list[Task]:
+    """At most `limit` tasks, evenly spaced, so that every kind is among them."""
+    count = min(limit, len(tasks))
+    return [tasks[i * len(tasks) // count] for i in range(count)]
 
 
 def _scored(round_: int, version: dict[str, Any], suite: dict[str, Any]) -> Scored:

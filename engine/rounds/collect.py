@@ -21,7 +21,6 @@ from engine.versions import best_version, describe, model_of
 NAME = "collect"
 USES_DEVICE = True
 STUDENT_TEMPERATURE = 0.8
-REPLAY_TOKENS = 32
 REPLAY_TEMPERATURE = 0.7
 
 
@@ -177,15 +176,15 @@ def _write_replay(run: RunFacts, tools: Tools, base: str) -> None:
     file = replay_file(tools.folder)
     if file.exists():
         return
-    prompts = tools.library.replay_prompts
+    prompts, systems = tools.library.replay_prompts, tools.library.replay_systems
     asks = [
         Ask(
             key=f"replay-{number}",
             messages=[
-                {"role": "system", "content": tools.library.replay_system},
+                {"role": "system", "content": systems[number % len(systems)]},
                 {"role": "user", "content": prompt},
             ],
-            max_tokens=REPLAY_TOKENS,
+            max_tokens=tools.library.replay_tokens,
             temperature=REPLAY_TEMPERATURE,
             seed=derived_seed(run.secret, f"replay|{number}"),
             family="replay",

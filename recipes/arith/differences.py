@@ -6,14 +6,21 @@ from random import Random
 from typing import Any
 
 from engine.types import Family
-from recipes.arith.numbers import both_lengths, countable, numbers_of, plural, task
+from recipes.arith.numbers import (
+    both_lengths,
+    countable,
+    numbers_of,
+    ordered_lengths,
+    plural,
+    task,
+)
 
 ZERO_SHARE = 0.3  # of the tasks in which a borrow can be made to run through zeros
 
 
 def build_difference(rng: Random, params: Mapping[str, Any]) -> dict[str, Any]:
     """`402 - 37 = ?`, never negative or zero, with every number of borrows equally often."""
-    long, short = rng.choice(_lengths(*both_lengths(params)))
+    long, short = rng.choice(ordered_lengths(*both_lengths(params)))
     patterns = borrow_patterns(long, short)
     a = b = 0
     while a == b:
@@ -24,14 +31,6 @@ def build_difference(rng: Random, params: Mapping[str, Any]) -> dict[str, Any]:
     if run:
         stratum += " through zeros"
     return task(f"{a} - {b} = ?", a - b, f"arith.sub|{a},{b}", stratum)
-
-
-@cache
-def _lengths(first: range, second: range) -> tuple[tuple[int, int], ...]:
-    found = tuple((long, short) for long in first for short in second if short <= long)
-    if not found:
-        raise ValueError("second_low is above high: the second number would be the larger one")
-    return found
 
 
 @cache
@@ -75,7 +74,7 @@ def column_pairs(
 def count_differences(params: Mapping[str, Any]) -> int | None:
     """Ordered pairs with the larger number first."""
     total = 0
-    for long, short in _lengths(*both_lengths(params)):
+    for long, short in ordered_lengths(*both_lengths(params)):
         n = numbers_of(long)
         total += n * (n - 1) // 2 if long == short else n * numbers_of(short)
     return countable(total)

@@ -7,7 +7,6 @@ from typing import Any
 
 from engine.types import Family
 from recipes.arith.numbers import countable, lengths, number, numbers_in, plural, task
-from recipes.arith.numbers import unordered_key as either
 
 LEAST = 2  # one-digit operands from 2 on: times one shows no precedence
 
@@ -23,6 +22,11 @@ class Form:
     keys: Callable[[int], int]  # from the number of different operands
 
 
+def either(sign: str, a: int | str, b: int | str) -> str:
+    """A sum or product as it stands in a canonical key, whichever operand came first."""
+    return f"({sign.join(sorted((str(a), str(b))))})"
+
+
 def pairs(n: int) -> int:
     """Unordered pairs out of n, with equal ones."""
     return n * (n + 1) // 2
@@ -33,42 +37,42 @@ FORMS = (
         label="sum with a product",
         texts=("{a} + {b} * {c}", "{b} * {c} + {a}"),
         value=lambda a, b, c, d: a + b * c,
-        key=lambda a, b, c, d: f"{a}+mul{either(b, c)}",
+        key=lambda a, b, c, d: f"{a}+{either('*', b, c)}",
         keys=lambda n: n * pairs(n),
     ),
     Form(
         label="number minus a product",
         texts=("{a} - {b} * {c}",),
         value=lambda a, b, c, d: a - b * c,
-        key=lambda a, b, c, d: f"{a}-mul{either(b, c)}",
+        key=lambda a, b, c, d: f"{a}-{either('*', b, c)}",
         keys=lambda n: n * pairs(n),
     ),
     Form(
         label="product minus a number",
         texts=("{b} * {c} - {a}",),
         value=lambda a, b, c, d: b * c - a,
-        key=lambda a, b, c, d: f"mul{either(b, c)}-{a}",
+        key=lambda a, b, c, d: f"{either('*', b, c)}-{a}",
         keys=lambda n: n * pairs(n),
     ),
     Form(
         label="sum in brackets",
         texts=("({a} + {b}) * {c}", "{c} * ({a} + {b})"),
         value=lambda a, b, c, d: (a + b) * c,
-        key=lambda a, b, c, d: f"{c}*add{either(a, b)}",
+        key=lambda a, b, c, d: f"{c}*{either('+', a, b)}",
         keys=lambda n: n * pairs(n),
     ),
     Form(
         label="difference in brackets",
         texts=("({a} - {b}) * {c}", "{c} * ({a} - {b})"),
         value=lambda a, b, c, d: (a - b) * c,
-        key=lambda a, b, c, d: f"{c}*sub({a},{b})",
+        key=lambda a, b, c, d: f"{c}*({a}-{b})",
         keys=lambda n: n * n * n,
     ),
     Form(
         label="sum of two products",
         texts=("{a} * {b} + {c} * {d}",),
         value=lambda a, b, c, d: a * b + c * d,
-        key=lambda a, b, c, d: f"add{either(f'mul{either(a, b)}', f'mul{either(c, d)}')}",
+        key=lambda a, b, c, d: either("+", either("*", a, b), either("*", c, d)),
         keys=lambda n: pairs(pairs(n)),
     ),
 )

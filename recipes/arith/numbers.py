@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -51,6 +52,15 @@ def both_lengths(params: Mapping[str, Any]) -> tuple[range, range]:
     """The digit lengths of two operands; `second_low` 0 means that both have the same."""
     first = lengths(params)
     return first, lengths(params, "second_low", "second_high") if params["second_low"] else first
+
+
+@cache
+def ordered_lengths(first: range, second: range) -> tuple[tuple[int, int], ...]:
+    """The pairs of lengths whose first number can be the larger one; ValueError when none can."""
+    found = tuple((long, short) for long in first for short in second if short <= long)
+    if not found:
+        raise ValueError(f"the second number has {second[0]} digits or more, the first fewer")
+    return found
 
 
 def number(rng: Random, digits: int, least: int = 1) -> int:

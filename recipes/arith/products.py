@@ -11,6 +11,7 @@ from recipes.arith.numbers import (
     lengths,
     number,
     numbers_of,
+    ordered_lengths,
     plural,
     swapped,
     task,
@@ -38,11 +39,7 @@ def count_products(params: Mapping[str, Any]) -> int | None:
 
 def build_division(rng: Random, params: Mapping[str, Any]) -> dict[str, Any]:
     """`1234 / 56 = ? (q r R)`, answered `22 r 2`; the divisor is never the larger one."""
-    long = rng.choice(lengths(params))
-    divisors = [d for d in lengths(params, "divisor_low", "divisor_high") if d <= long]
-    if not divisors:
-        raise ValueError("divisor_low is above low: the divisor would be the larger number")
-    short = rng.choice(divisors)
+    long, short = rng.choice(_sizes(params))
     a, b = number(rng, long, LEAST), number(rng, short, LEAST)
     if a < b:
         a, b = b, a
@@ -55,14 +52,14 @@ def build_division(rng: Random, params: Mapping[str, Any]) -> dict[str, Any]:
 def count_divisions(params: Mapping[str, Any]) -> int | None:
     """Ordered pairs whose first number is not the smaller one."""
     total = 0
-    for long in lengths(params):
-        for short in lengths(params, "divisor_low", "divisor_high"):
-            n = numbers_of(long, LEAST)
-            if short == long:
-                total += n * (n + 1) // 2
-            elif short < long:
-                total += n * numbers_of(short, LEAST)
+    for long, short in _sizes(params):
+        n = numbers_of(long, LEAST)
+        total += n * (n + 1) // 2 if short == long else n * numbers_of(short, LEAST)
     return countable(total)
+
+
+def _sizes(params: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
+    return ordered_lengths(lengths(params), lengths(params, "divisor_low", "divisor_high"))
 
 
 PRODUCTS = (

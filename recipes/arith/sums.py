@@ -25,6 +25,7 @@ from recipes.arith.numbers import (
 )
 
 CHAIN = 3
+HEADS = tuple(head for head in range(100) if head % 10 != 9)  # before a run of nines, or none
 
 
 def build_sum(rng: Random, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,31 +140,34 @@ def build_chain(rng: Random, params: Mapping[str, Any]) -> dict[str, Any]:
     """`Add 47999 and 3.`: a carry made in the ones runs through `low` to `high` columns."""
     run = rng.choice(_runs(params))
     u, v = rng.choice(column_pairs(0, 1, True, True, True))
-    nines, headed = rng.random() < 0.5, rng.random() < 0.5
-    x, y = (10**run - 1, 0) if nines else _nine_pairs(rng, run, headed)
-    if headed:
-        head = (
-            (rng.randrange(1, 9), 0) if nines else rng.choice(column_pairs(1, 0, True, True, True))
-        )
-        x, y = x + head[0] * 10**run, y + head[1] * 10**run
+    x, y = _nines(rng, run) if rng.random() < 0.5 else _pairs_of_nine(rng, run)
     a, b = swapped(rng, 10 * x + u, 10 * y + v)
     key = f"arith.add|{unordered_key(a, b)}"
     return task(f"Add {a} and {b}.", a + b, key, f"a carry through {run} columns")
 
 
-def _nine_pairs(rng: Random, run: int, headed: bool) -> tuple[int, int]:
-    x = rng.randrange(10**run) if headed else rng.randrange(10 ** (run - 1), 9 * 10 ** (run - 1))
-    return x, 10**run - 1 - x
+def _nines(rng: Random, run: int) -> tuple[int, int]:
+    return (rng.choice(HEADS) + 1) * 10**run - 1, 0
+
+
+def _pairs_of_nine(rng: Random, run: int) -> tuple[int, int]:
+    """Digits that make nine column by column, half of the time below one more column."""
+    if rng.random() < 0.5:
+        x = rng.randrange(10 ** (run - 1), 9 * 10 ** (run - 1))
+        return x, 10**run - 1 - x
+    x = rng.randrange(10**run)
+    top, other = rng.choice(column_pairs(1, 0, True, True, True))
+    return top * 10**run + x, (other + 1) * 10**run - 1 - x
 
 
 def count_chains(params: Mapping[str, Any]) -> int | None:
-    """Ones columns x runs of nines or of pairs that make nine x heads."""
+    """Ones columns x heads, over the runs of nines, then over those of pairs that make nine."""
     ones = len(column_pairs(0, 1, True, True, True))
-    heads = len(column_pairs(1, 0, True, True, True))
+    tops = len(column_pairs(1, 0, True, True, True))
     total = 0
     for run in _runs(params):
-        total += ones * 9  # runs of nines: no head, or one of 1 to 8
-        total += ones * (8 * 10 ** (run - 1) + heads * 10**run) // 2
+        total += ones * len(HEADS)
+        total += ones * (8 * 10 ** (run - 1) + tops * 10**run) // 2
     return countable(total)
 
 

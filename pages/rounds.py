@@ -1,0 +1,249 @@
+"""The tab Rounds: the ledger, newest first, each round with what it did and why."""
+
+from datetime import datetime
+from typing import Any
+
+from nicegui import ui
+
+from app.shapes import AuditShape, Interval, RoundShape, RunDetail
+from pages import states, words
+from pages.evaluations import difference_in
+from pages.live import Part
+from pages.parts import card, text
+from pages.run_view import RunView
+
+COLOURS = 6
+MOST_REASONS = 12
+
+
+def panels(view: RunView) -> list[Part]:
+    """Draw the tab; the ledger, which the page refreshes."""
+    return [Ledger(view)]
+
+
+class Ledger:
+    """The table of rounds, updated in place so that opened rows stay open."""
+
+    def __init__(self, view: RunView) -> None:
+        self._view = view
+        self._rows = ledger_rows(view.detail)
+        self._drawn = ui.refreshable(self._draw)
+        self._drawn()
+
+    def refresh(self) -> None:
+        """Put new figures into the rows."""
+        rows = ledger_rows(self._view.detail)
+        if rows == self._rows:
+            return
+        appeared = not self._rows
+        self._rows = rows
+        if appeared:
+            self._drawn.refresh()
+        else:
+            self._table.rows = rows
+
+    def _draw(self) -> None:
+        with card("Rounds", "each against the best before it"):
+            if not self._rows:
+                text("No round has started yet.", "pw-quiet", "div")
+                return
+            table = ui.table(rows=self._rows, columns=COLUMNS, row_key="number")
+            table.props("flat dense hide-pagination").classes("pw-led pw-scroll")
+            table.add_slot("header", HEADER)
+            table.add_slot("body", BODY)
+            self._table = table
+
+
+def ledger_rows(run: RunDetail) -> list[dict[str, Any]]:
+    """One row for each round, newest first, ready to be read."""
+    return [_row(run, one) for one in sorted(run.rounds, key=lambda r: -r.round)]
+
+
+def _row(run: RunDetail, one: RoundShape) -> dict[str, Any]:
+    sign = states.of_round(one.decision, one.outcome)
+    return {
+        "number": one.round,
+        "decision": sign.word,
+        "css": sign.css,
+        "icon": sign.icon,
+        "version": one.candidate or words.DASH,
+        "hypothesis": one.hypothesis or words.DASH,
+        "dev": _dev_change(run, one),
+        "blind": _difference(one.gate.difference if one.gate else None),
+        "rows": words.count(one.rows),
+        "time": words.duration(_seconds(one)),
+        "reason": one.reason or "",
+        "summary": one.summary,
+        "settings": _settings(one.plan),
+        "steers": one.steers,
+        "families": _mix(one.rows_by_family),
+        "sources": _mix(one.rows_by_source),
+        "results": _results(one),
+        "audits": [_audit(audit) for audit in one.audits],
+    }
+
+
+def _dev_change(run: RunDetail, one: RoundShape) -> dict[str, str]:
+    """Candidate less the version it started from, of dev means; its interval is in the gate."""
+    means = {v.version: s.mean for v in run.versions for s in v.scores if s.split == "dev"}
+    before, after = means.get(one.start_version), means.get(one.candidate or "")
+    gain = after - before if before is not None and after is not None else None
+    return {"mean": words.signed(gain), "span": ""}
+
+
+def _difference(difference: Interval | None) -> dict[str, str]:
+    if difference is None or difference.mean is None:
+        return {"mean": words.DASH, "span": ""}
+    return {
+        "mean": words.signed(difference.mean),
+        "span": words.span(difference.low, difference.high),
+    }
+
+
+def _seconds(one: RoundShape) -> float | None:
+    if one.ended_at is None:
+        return None
+    started, ended = (datetime.fromisoformat(at) for at in (one.started_at, one.ended_at))
+    return (ended - started).total_seconds()
+
+
+def _settings(plan: dict[str, Any]) -> list[dict[str, str]]:
+    """The plan as words: planner, method, settings, tasks by family, and what it rests on."""
+    families = plan.get("families") or {}
+    because = plan.get("because") or []
+    lines: dict[str, object] = {
+        "Planner": plan.get("planner"),
+        "Method": plan.get("method"),
+        **{_words(name): value for name, value in (plan.get("settings") or {}).items()},
+        "Tasks": {name: one.get("tasks") for name, one in families.items()},
+        "Rests on": [
+            f"{one.get('family')}, {one.get('difficulty')}: {one.get('right')} of {one.get('n')}"
+            for one in because[:MOST_REASONS]
+        ],
+        "Note": plan.get("note"),
+    }
+    told = {term: value for term, value in lines.items() if value not in (None, {}, [])}
+    return [{"term": term, "value": words.one_line(value)} for term, value in told.items()]
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ").capitalize()
+
+
+def _mix(counts: dict[str, int]) -> list[dict[str, str]]:
+    """Rows by family or source, the largest first, with a share and a colour each."""
+    total = sum(counts.values())
+    largest_first = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return [
+        {
+            "name": name,
+            "count": words.count(number),
+            "share": f"{100 * number / total:.0f}%" if total else words.DASH,
+            "width": f"flex: {number}; background: var(--pw-series-{index % COLOURS + 1})",
+            "colour": f"background: var(--pw-series-{index % COLOURS + 1})",
+        }
+        for index, (name, number) in enumerate(largest_first)
+    ]
+
+
+def _results(one: RoundShape) -> list[dict[str, str]]:
+    measured = {
+        "Blind": one.gate.difference if one.gate else None,
+        "Held out": difference_in(one.held_out),
+        "Guard": difference_in(one.guard),
+    }
+    return [{"name": name, **_difference(found)} for name, found in measured.items()]
+
+
+def _audit(audit: AuditShape) -> dict[str, str]:
+    sign = states.of(states.AUDITS, audit.verdict)
+    reason = audit.reasons[0] if audit.reasons else words.DASH
+    return {
+        "word": sign.word,
+        "css": sign.css,
+        "icon": sign.icon,
+        "type": audit.type,
+        "reason": reason,
+    }
+
+
+def _column(name: str, label: str, align: str = "left", classes: str = "") -> dict[str, str]:
+    return {
+        "name": name,
+        "label": label,
+        "field": name,
+        "align": align,
+        "classes": classes,
+        "headerClasses": classes,
+    }
+
+
+COLUMNS = [
+    _column("number", "Round", "right"),
+    _column("decision", "Decision"),
+    _column("version", "Version"),
+    _column("hypothesis", "Hypothesis", classes="pw-desk"),
+    _column("dev", "Dev change", classes="pw-desk"),
+    _column("blind", "Blind change", classes="pw-desk"),
+    _column("rows", "Rows", "right", "pw-desk"),
+    _column("time", "Time", "right", "pw-desk"),
+]
+
+HEADER = """
+<q-tr :props="props"><q-th auto-width></q-th>
+  <q-th v-for="col in props.cols" :key="col.name" :props="props">{{ col.label }}</q-th></q-tr>
+"""
+PILL = (
+    '<span class="pw-state" :class="{0}.css"><q-icon :name="{0}.icon" aria-hidden="true"></q-icon>'
+    "{{{{ {1} }}}}</span>"
+)
+FIGURE = (
+    "<span class=\"pw-nowrap\"><span :class=\"{0}.span ? 'pw-strong' : ''\">{{{{ {0}.mean }}}}"
+    '</span> <span class="pw-2 pw-small">{{{{ {0}.span }}}}</span></span>'
+)
+MIX = """
+<div v-if="props.row.{0}.length"><div class="pw-bar pw-mix" aria-hidden="true">
+  <i v-for="part in props.row.{0}" :style="part.width"></i></div>
+  <div v-for="part in props.row.{0}" class="pw-row pw-between" style="padding: 2px 0">
+    <span class="pw-row"><i class="pw-swatch" :style="part.colour"></i>{{{{ part.name }}}}</span>
+    <span class="pw-nowrap">{{{{ part.count }}}} <span class="pw-2">{{{{ part.share }}}}</span></span>
+  </div></div>
+<div v-else class="pw-faint">—</div>
+"""
+PLAN = """
+<h3 class="pw-h3">Plan</h3><p>{{ props.row.hypothesis }}</p>
+<p v-for="steer in props.row.steers" class="pw-2 pw-small">
+  <q-icon name="sym_o_near_me" aria-hidden="true"></q-icon> takes up: {{ steer }}</p>
+<h3 class="pw-h3" v-if="props.row.settings.length">Settings</h3>
+<dl class="pw-kv pw-left pw-tight"><template v-for="one in props.row.settings">
+  <dt>{{ one.term }}</dt><dd>{{ one.value }}</dd></template></dl>
+"""
+OUTCOME = (
+    '<h3 class="pw-h3">Outcome</h3><p>{{ props.row.reason || props.row.summary || "—" }}</p>'
+    '<h3 class="pw-h3">Candidate less best, paired, 95% interval</h3>'
+    '<div v-for="one in props.row.results" class="pw-row pw-between" style="padding: 2px 0">'
+    '<span class="pw-2">{{ one.name }}</span>' + FIGURE.format("one") + "</div>"
+    '<h3 class="pw-h3">Audits</h3><div v-if="!props.row.audits.length" class="pw-faint">—</div>'
+    '<div v-for="one in props.row.audits" class="pw-audit">'
+    + PILL.format("one", "one.word").replace("pw-state", "pw-state pw-plain")
+    + '<span>{{ one.type }}</span><span class="pw-2 pw-break">{{ one.reason }}</span></div>'
+)
+BODY = (
+    "<q-tr :props=\"props\" :class=\"props.expand ? 'pw-opened' : ''\"><q-td auto-width>"
+    "<q-btn flat dense :icon=\"props.expand ? 'sym_o_expand_less' : 'sym_o_expand_more'\" "
+    'class="pw-flat pw-sm" @click="props.expand = !props.expand" :aria-expanded="props.expand" '
+    ":aria-label=\"'Details of round ' + props.row.number\"></q-btn></q-td>"
+    '<q-td v-for="col in props.cols" :key="col.name" :props="props">'
+    "<template v-if=\"col.name === 'decision'\">"
+    + PILL.format("props.row", "props.row.decision")
+    + "</template><template v-else-if=\"col.name === 'dev' || col.name === 'blind'\">"
+    + FIGURE.format("col.value")
+    + '</template><div v-else-if="col.name === \'hypothesis\'" class="pw-ell pw-hyp" '
+    ':title="col.value">{{ col.value }}</div><template v-else>{{ col.value }}</template></q-td></q-tr>'
+    '<q-tr v-if="props.expand" :props="props" class="pw-det" no-hover><q-td colspan="100%">'
+    f'<div class="pw-det3"><div>{PLAN}</div><div><h3 class="pw-h3">Rows by family</h3>'
+    + MIX.format("families")
+    + '<h3 class="pw-h3">Rows by source</h3>'
+    + MIX.format("sources")
+    + f"</div><div>{OUTCOME}</div></div></q-td></q-tr>"
+)

@@ -1,0 +1,121 @@
+"""What the doctor says of a machine, with small twins of other people's commands on the PATH."""
+
+import importlib.metadata
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from app import doctor
+from data.home import Home, HomeLock, open_home
+
+CARD = "NVIDIA H200, 143771 MiB, 580.95.05"
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only folder that commands are found in."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    return folder
+
+
+def twin(folder: Path, name: str, script: str) -> None:
+    (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+    (folder / name).chmod(0o755)
+
+
+def test_a_missing_model_is_named_as_what_to_mend_and_the_rest_is_still_told(
+    tmp_path: Path,
+) -> None:
+    checks = doctor.report(tmp_path, tmp_path / "none.gguf", "0" * 64, range(8710, 8730))
+    text = list(doctor.lines(checks))
+    assert text[-1] == "To mend before Pawl can run: Model."
+    assert any(line.startswith("x Model") and "none.gguf is missing" in line for line in text)
+    assert any(line.startswith("+ Python") for line in text)
+    assert {"Machine", "GPU", "Docker", "vLLM", "Disk", "Port"} <= {check.name for check in checks}
+
+
+def test_a_damaged_model_file_is_found_by_its_bytes(tmp_path: Path) -> None:
+    file = tmp_path / "model.gguf"
+    file.write_bytes(b"weights")
+    found = doctor.check_model(file, "0" * 64)
+    assert (found.state, found.mend is not None) == ("broken", True)
+    assert "damaged" in found.text
+
+
+@pytest.mark.parametrize(
+    ("script", "state", "text", "mend"),
+    [
+        (None, "note", "docker is not installed", "install docker.io and start dockerd"),
+        (
+            "echo 'Cannot connect to the Docker daemon' >&2; exit 1",
+            "note",
+            "Cannot connect",
+            "start",
+        ),
+        (
+            "echo 'permission denied at the socket' >&2; exit 1",
+            "note",
+            "permission",
+            "group docker",
+        ),
+        ("echo 28.2.2", "ok", "engine 28.2.2", None),
+    ],
+)
+def test_docker_is_told_with_its_own_words_and_the_mend_for_them(
+    path: Path, script: str | None, state: str, text: str, mend: str | None
+) -> None:
+    if script:
+        twin(path, "docker", script)
+    found = doctor.check_docker()
+    assert found.state == state and text in found.text
+    assert (mend or "") in (found.mend or "") and bool(mend) == bool(found.mend)
+
+
+def test_a_card_counts_only_with_a_torch_that_can_use_it(path: Path) -> None:
+    twin(path, "nvidia-smi", f"echo '{CARD}'")
+    found = doctor.check_gpu()
+    usable = not importlib.metadata.version("torch").endswith("+cpu")
+    assert CARD in found.text
+    assert found.state == ("ok" if usable else "note")
+    assert usable or "CUDA" in (found.mend or "")
+
+
+def test_without_a_card_the_processor_does_the_work(path: Path) -> None:
+    if doctor.has_nvidia_card():
+        pytest.skip("this machine has an NVIDIA card")
+    assert doctor.check_gpu().text == "none: models run on the processor"
+
+
+def test_vllm_is_asked_through_the_interpreter_that_the_setting_names(path: Path) -> None:
+    twin(path, "python", "echo 0.32.0")
+    assert doctor.check_vllm(str(path / "python")).state == "ok"
+    assert doctor.check_vllm(str(path / "gone")).state == "note"
+    assert doctor.check_vllm(None).text == "not installed: the worker answers instead"
+
+
+def test_a_home_that_cannot_be_made_is_broken(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    found = doctor.check_disk(tmp_path / "file" / "home")
+    assert found.state == "broken" and "--home" in (found.mend or "")
+
+
+def test_a_taken_port_is_told_unless_it_is_our_own_server(tmp_path: Path) -> None:
+    home = open_home(tmp_path / "home")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        found = doctor.check_port(home.path, range(port, port + 1))
+        assert (found.state, found.text) == ("broken", f"{port} is taken")
+        lock = HomeLock(home)
+        remember(home, f"http://127.0.0.1:{port}")
+        found = doctor.check_port(home.path, range(port, port + 1))
+        assert found.state == "ok" and f"127.0.0.1:{port}" in found.text
+        lock.release()
+    assert doctor.check_port(home.path, range(port, port + 1)).text == f"127.0.0.1:{port} is free"
+
+
+def remember(home: Home, url: str) -> None:
+    home.server_json.write_text(json.dumps({"pid": 1, "url": url, "started": "now"}))

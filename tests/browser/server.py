@@ -1,0 +1,55 @@
+"""A console server of its own process for the browser tests: sample runs, the real guard."""
+
+import argparse
+from pathlib import Path
+
+from nicegui import app as web
+from nicegui import ui
+
+from app import sign_in
+from app.access import Access
+from app.guard import Guard
+from app.service import Service
+from data.home import open_home
+from data.store import Store
+from pages import site
+from pages.sign_in_page import sign_in_html
+from tests import sample_run
+
+
+def serve(home_path: Path, port: int, hostile: str | None) -> None:
+    """Serve the console on `port` until the process is ended; the link is in `home/link`."""
+    home = open_home(home_path)
+    store = Store(home.database)
+    access = Access(store, home)
+    access.ensure_owner()
+    sample_run.fill(store)
+    if hostile:
+        store.write(lambda session: sample_run.hostile_run(session, hostile))
+    site.register(Service(store, "CPU, 2 cores"), access)
+    for route in sign_in.routes(access, port=port, page=sign_in_html):
+        web.router.routes.insert(0, route)
+
+    def guard() -> None:
+        web.middleware_stack = Guard(web.middleware_stack, access=access, port=port)
+        (home.path / "link").write_text(access.sign_in_link(f"http://127.0.0.1:{port}"))
+
+    web.on_startup(guard)
+    web.on_shutdown(store.close)
+    ui.run(
+        host="127.0.0.1",
+        port=port,
+        reload=False,
+        show=False,
+        show_welcome_message=False,
+        **site.OPTIONS,
+    )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("home", type=Path)
+    parser.add_argument("port", type=int)
+    parser.add_argument("--hostile")
+    args = parser.parse_args()
+    serve(args.home, args.port, args.hostile)

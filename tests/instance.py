@@ -1,0 +1,75 @@
+"""A whole Pawl in one process for tests: store, engine and service on a home of its own."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from app.access import Access
+from app.caller import CAPABILITIES, Caller
+from app.service import Service
+from app.shapes import RunDetail
+from data.home import Home, open_home
+from data.store import Store
+from engine.facts import Library
+from engine.scheduler import Engine, EngineSettings
+from engine.types import ModelEngine
+from recipes.domains import DOMAINS
+from recipes.guard import GUARD
+from recipes.replay import REPLAY_MAX_TOKENS, REPLAY_PROMPTS, REPLAY_SYSTEMS
+
+OWNER = Caller(
+    actor="owner", workspace_id="ws_local", project_id="prj_local", capabilities=CAPABILITIES
+)
+LIBRARY = Library(
+    domains=DOMAINS,
+    guard=GUARD,
+    replay_prompts=REPLAY_PROMPTS,
+    replay_systems=REPLAY_SYSTEMS,
+    replay_tokens=REPLAY_MAX_TOKENS,
+)
+
+
+class Instance:
+    """The parts of a running Pawl; `start` and `wait` drive runs on it."""
+
+    def __init__(self, path: Path, micro_per_hour: int = 0) -> None:
+        self.home: Home = open_home(path)
+        self.store = Store(self.home.database)
+        settings = EngineSettings(device="cpu", micro_per_hour=micro_per_hour, pace_seconds=0)
+        self.engine = Engine(self.store, self.home, LIBRARY, settings, _no_worker)
+        Access(self.store, self.home).ensure_owner()
+        self.service = Service(self.store, "cpu")
+
+    def start(self, run: str, **fields: object) -> None:
+        """Start a run as the owner; simulated and seeded unless the fields say otherwise."""
+        given = {"preset": "sim", "seed": 7, "limits": {"max_model_cost_usd": 1.0}, **fields}
+        if given.get("dry_run"):
+            given.pop("preset", None)
+        self.service.start_run(OWNER, run=run, brief="learn arithmetic", **given)
+
+    def wait(self, run: str, seconds: float = 60) -> RunDetail:
+        """The run once it has ended."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            found = self.service.run_detail(OWNER, run)
+            if found.state in ("finished", "failed", "stopped"):
+                return found
+            time.sleep(0.02)
+            self.engine.tick()
+        raise AssertionError(f"run {run} is still {found.state}: {found.activity}")
+
+
+@contextmanager
+def instance(path: Path, micro_per_hour: int = 0) -> Iterator[Instance]:
+    """An instance that is stopped and closed afterwards, as a server would be."""
+    one = Instance(path, micro_per_hour)
+    try:
+        yield one
+    finally:
+        one.engine.stop()
+        one.store.close()
+
+
+def _no_worker() -> ModelEngine:
+    raise AssertionError("a simulated run asked for the real worker")
