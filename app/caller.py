@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from app.errors import AccessDenied
 
 READ = "read"
-CAPABILITIES = frozenset({READ, "training.run", "training.stop", "inference.use", "deploy", "admin"})
+CAPABILITIES = frozenset(
+    {READ, "training.run", "training.stop", "inference.use", "deploy", "admin"}
+)
 ROLES: dict[str, frozenset[str]] = {
     "viewer": frozenset({READ}),
     "developer": CAPABILITIES - {"admin"},

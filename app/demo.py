@@ -14,6 +14,24 @@ POLL_SECONDS = 0.5
 QUIET_SECONDS = 15.0  # between progress lines where the screen cannot be rewritten
 
 
+def demo_fields(
+    preset: str | None, domain: str | None, rounds: int | None, seed: int | None
+) -> dict[str, Any]:
+    """What the demo's run is started with; None leaves a field to the preset."""
+    given = {
+        "preset": preset or ("demo" if domain in (None, "arith") else "default"),
+        "domain": domain,
+        "rounds": rounds,
+        "seed": seed,
+    }
+    return {
+        "run": f"demo-{time.strftime('%m%d-%H%M%S')}",
+        "brief": "Show one whole loop: measure, train on what fails, keep only what is proven.",
+        "limits": {"max_model_cost_usd": 1.0},
+        **{name: value for name, value in given.items() if value is not None},
+    }
+
+
 def follow(service: Service, caller: Caller, run: str) -> shapes.RunDetail:
     """Show what the run does until it ends; returns it as it ended."""
     screen = Screen()
@@ -78,16 +96,25 @@ def closing_table(run: shapes.RunDetail, seconds: float) -> str:
         lines += ["", *_round(round_)]
     lines += [
         "",
-        f"Model spend ${run.spend.model_usd:.2f} of ${run.spend.max_model_cost_usd or 0:.2f},"
-        f" device time {clock(run.spend.device_seconds)}, in all {clock(seconds)}",
+        _cost(run, seconds),
     ]
     if run.seed is not None:
         lines.append(f"Seed {run.seed}: repeatable, blind tasks follow from the seed")
     return "\n".join(lines)
 
 
+def _cost(run: shapes.RunDetail, seconds: float) -> str:
+    spend = run.spend
+    return (
+        f"Model spend ${spend.model_usd:.2f} of ${spend.max_model_cost_usd or 0:.2f},"
+        f" device time {clock(spend.device_seconds)}, in all {clock(seconds)}"
+    )
+
+
 def _versions(run: shapes.RunDetail) -> list[str]:
-    head = f"{'version':14}{'rows':>6}  {'split':10}{'mean':>7}  {'95% interval':16}{'n':>5}  coverage"
+    head = (
+        f"{'version':14}{'rows':>6}  {'split':10}{'mean':>7}  {'95% interval':16}{'n':>5}  coverage"
+    )
     lines = [head]
     for version in run.versions:
         for score in version.scores:
@@ -122,20 +149,22 @@ def _round(round_: shapes.RoundShape) -> list[str]:
 
 def _figures(round_: shapes.RoundShape) -> dict[str, dict[str, Any] | None]:
     """The paired figures of a round by split; None where nothing was compared."""
-    gate = round_.gate
-    blind = gate and {
+    return {
+        "dev": round_.dev,
+        "blind": _blind(round_.gate) if round_.gate else None,
+        "held-out": round_.held_out,
+        "guard": round_.guard,
+    }
+
+
+def _blind(gate: shapes.Gate) -> dict[str, Any]:
+    return {
         "n": gate.n,
         "coverage": gate.coverage,
         "best": _plain(gate.best_score),
         "candidate": _plain(gate.candidate_score),
         "difference": _plain(gate.difference),
         "p_value": gate.p_value,
-    }
-    return {
-        "dev": round_.dev,
-        "blind": blind,
-        "held-out": round_.held_out,
-        "guard": round_.guard,
     }
 
 

@@ -70,7 +70,7 @@ def _seconds_left(live: Live) -> float | None:
     """At the pace so far; None until there is one."""
     if not live.done or not live.total or live.started_at is None:
         return None
-    start = datetime.fromisoformat(live.started_at.replace("Z", "+00:00"))
+    start = datetime.fromisoformat(live.started_at)
     elapsed = (datetime.now(UTC) - start).total_seconds()
     return max(0.0, elapsed / live.done * (live.total - live.done))
 

@@ -112,9 +112,7 @@ def summaries(session: Session, rows: Sequence[Run]) -> list[shapes.RunSummary]:
 
 def spend(account: Account | None, run: Run) -> shapes.Spend:
     """What a run has cost so far."""
-    caps = {name: run.limits.get(name) for name in ("max_model_cost_usd", "max_cost_usd")}
-    if account is None:
-        return shapes.Spend(model_usd=0.0, gpu_usd=0.0, total_usd=0.0, **caps)
+    account = account or Account(id=f"run:{run.id}", project_id=run.project_id)
     return shapes.Spend(
         model_usd=account.model_settled / MICRO,
         gpu_usd=account.device_settled / MICRO,
@@ -123,7 +121,8 @@ def spend(account: Account | None, run: Run) -> shapes.Spend:
         reserved_usd=(account.model_reserved + account.device_reserved) / MICRO,
         model_requests=account.requests,
         device_seconds=account.device_ms / 1000,
-        **caps,
+        max_model_cost_usd=run.limits.get("max_model_cost_usd"),
+        max_cost_usd=run.limits.get("max_cost_usd"),
     )
 
 

@@ -8,14 +8,14 @@ from app.caller import READ, Caller
 from app.errors import InvalidRequest
 from app.start import StartFields, check_start, insert_run
 from app.steps import steps
-from data.store import Store
+from data.store import Reader
 from data.tables import Lease, Run
 
 
 class Service:
     """Reads and commands over one store. `device` is the machine's name for people."""
 
-    def __init__(self, store: Store, device: str) -> None:
+    def __init__(self, store: Reader, device: str) -> None:
         self._store, self._device = store, device
 
     def start_run(self, caller: Caller, **fields: object) -> shapes.RunSummary:

@@ -90,7 +90,9 @@ class RunPage(BaseModel):
     next_cursor: str | None
     hint: str | None = None  # how to start a run, only when the project has none
     total: int  # runs that match the filter
-    counts: dict[str, int]  # all | active | paused | finished | stopped | failed, whatever the filter
+    counts: dict[
+        str, int
+    ]  # all | active | paused | finished | stopped | failed, whatever the filter
 
 
 class StepState(BaseModel):
@@ -129,7 +131,9 @@ class Gate(BaseModel):
     alpha: float | None
     fixed: int | None
     regressed: int | None
-    checks: list[dict[str, Any]] = Field(default_factory=list)  # {name, ok, text}: each rule of the gate
+    checks: list[dict[str, Any]] = Field(
+        default_factory=list
+    )  # {name, ok, text}: each rule of the gate
 
 
 class RoundShape(BaseModel):
@@ -146,7 +150,9 @@ class RoundShape(BaseModel):
     rows_by_source: dict[str, int]
     rows_by_family: dict[str, int]
     gate: Gate | None
-    dev: dict[str, Any] | None  # best, candidate, difference: {mean, low, high}; n, coverage, p_value
+    dev: (
+        dict[str, Any] | None
+    )  # best, candidate, difference: {mean, low, high}; n, coverage, p_value
     held_out: dict[str, Any] | None
     guard: dict[str, Any] | None
     audits: list[AuditShape]

@@ -12,7 +12,13 @@ TEXT_LIMIT = 500
 
 
 def append(
-    session: Session, run: str, kind: str, text: str, *, role: str = "engine", tool: str | None = None
+    session: Session,
+    run: str,
+    kind: str,
+    text: str,
+    *,
+    role: str = "engine",
+    tool: str | None = None,
 ) -> int:
     """Add one event and return its number; the text is cut to one line of 500 characters."""
     assert kind in KINDS, f"event kind {kind} is not one of {sorted(KINDS)}"

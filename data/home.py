@@ -97,7 +97,7 @@ class HomeLock:
     """The lock that one server holds for as long as it lives; the kernel frees it at any death."""
 
     def __init__(self, home: Home) -> None:
-        self._file = open(home.path / "instance.lock", "a+")
+        self._file = open(home.path / "instance.lock", "a+")  # noqa: SIM115  held until release
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

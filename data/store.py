@@ -26,7 +26,7 @@ CHATTER_SECONDS = 0.05  # how long progress may wait for company
 
 
 class StoreClosed(Exception):
-    """A write came after the store was closed."""
+    """A write came where the store takes none: it was closed, or is another process's."""
 
 
 class Reader:
@@ -41,6 +41,10 @@ class Reader:
         """A read-only session on one snapshot of the database."""
         with Session(self._reader_db, expire_on_commit=False) as session:
             yield session
+
+    def write(self, change: Write) -> Any:
+        """Refused: the server that holds the home is the one writer."""
+        raise StoreClosed("this process only reads; the running server writes")
 
     def close(self) -> None:
         """Close every connection."""
@@ -116,7 +120,7 @@ class Store(Reader):
 
     def _commit(self, batch: list[tuple[Write, Future[Any] | None]]) -> None:
         """One transaction for the batch; a commit that fails is told to everyone in it."""
-        results: list[tuple[Future[Any], Any, BaseException | None]] = []
+        results: list[tuple[Future[Any], Any, Exception | None]] = []
         try:
             with Session(self._writer_db, expire_on_commit=False) as session:
                 for change, answer in batch:
@@ -124,7 +128,7 @@ class Store(Reader):
                     if answer is not None:
                         results.append((answer, result, error))
                 session.commit()
-        except BaseException as error:  # the commit itself failed: nobody's change is there
+        except Exception as error:  # noqa: BLE001  the commit failed: nobody's change is there
             results = [(answer, None, error) for _, answer in batch if answer is not None]
         for answer, result, failure in results:
             if failure is None:
@@ -133,13 +137,13 @@ class Store(Reader):
                 answer.set_exception(failure)
 
 
-def _apply(session: Session, change: Write) -> tuple[Any, BaseException | None]:
+def _apply(session: Session, change: Write) -> tuple[Any, Exception | None]:
     try:
         with session.begin_nested():
             result = change(session)
             session.flush()
         return result, None
-    except BaseException as error:
+    except Exception as error:  # noqa: BLE001  told to the caller, whatever it is
         return None, error
 
 

@@ -73,9 +73,7 @@ def _key(task: Task, attempt: int) -> str:
     return f"{task.id}#{attempt}"
 
 
-def _answer_all(
-    tools: Tools, model: ModelRef, asks: list[Ask], label: str
-) -> dict[str, Answer]:
+def _answer_all(tools: Tools, model: ModelRef, asks: list[Ask], label: str) -> dict[str, Answer]:
     """Answers by key; what is on disk already is read, the rest is asked and appended."""
     name = content_hash([tools.student.name, model.identity, [as_dict(ask) for ask in asks]])
     file = AnswerFile(tools.folder / "answers" / f"{tools.round}-{tools.step}-{name}.jsonl")

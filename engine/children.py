@@ -177,7 +177,7 @@ def _on_lasting_thread(
     def call() -> None:
         try:
             answer.set_result(fork())
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - raised where the answer is read
             answer.set_exception(error)
 
     _lasting.run(call)

@@ -90,9 +90,7 @@ def read_config(config: dict[str, Any], domain: Domain) -> RunConfig:
     )
 
 
-def _families(
-    domain: Domain, chosen: list[dict[str, Any]] | None, role: str
-) -> tuple[Family, ...]:
+def _families(domain: Domain, chosen: list[dict[str, Any]] | None, role: str) -> tuple[Family, ...]:
     """The chosen families with their parameters, or all of the domain that have the role."""
     if chosen is None:
         return tuple(family for family in domain.families if family.role == role)

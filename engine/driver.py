@@ -1,7 +1,7 @@
 """The driver of one run: from its row to its end, resuming wherever the journal says it was."""
 
 import logging
-from collections.abc import Callable
+from functools import partial
 
 from sqlmodel import Session, col, select
 
@@ -12,9 +12,8 @@ from engine.errors import CapReached, EngineError, Interrupted
 from engine.facts import RunFacts, read_facts
 from engine.rounds import prepare
 from engine.rounds.round import run_round
-from engine.stage import Bench, Stage
-from engine.students import student_for
-from engine.types import ModelEngine, Stop
+from engine.stage import Bench, ReadyWorker, Stage
+from engine.types import Stop
 
 log = logging.getLogger(__name__)
 
@@ -26,9 +25,7 @@ MICRO = ledger.MICRO
 class Driver:
     """Drives one run in the calling thread."""
 
-    def __init__(
-        self, bench: Bench, worker: Callable[[], ModelEngine], run: str, shutdown: Stop
-    ) -> None:
+    def __init__(self, bench: Bench, worker: ReadyWorker, run: str, shutdown: Stop) -> None:
         self._bench, self._worker, self._id, self._shutdown = bench, worker, run, shutdown
 
     def __call__(self) -> None:
@@ -49,12 +46,7 @@ class Driver:
         store = self._bench.store
         facts: RunFacts = store.write(lambda s: self._take_up(s))
         crash.point("after_move")
-        stage = Stage(
-            self._bench,
-            facts,
-            lambda tools: student_for(tools, self._bench.gateway, self._worker, self._bench.pace),
-            self._shutdown,
-        )
+        stage = Stage(self._bench, facts, self._worker, self._shutdown)
         prepared = stage.do(prepare, 0, {})
         while (number := store.write(lambda s: self._next_round(s, facts))) is not None:
             try:
@@ -63,7 +55,7 @@ class Driver:
                 raise
             except EngineError as error:
                 self._fail_round(number, str(error))
-            store.write(lambda s, n=number: _close_job(s, facts, n))
+            store.write(partial(_close_job, facts=facts, number=number))
 
     def _take_up(self, s: Session) -> RunFacts:
         """The run as running, with its account; raises when its settings do not fit any more."""
@@ -233,8 +225,6 @@ def _settle_requests(s: Session, run: str) -> None:
         steer.status, steer.reason = "dropped", "the run ended before its next turn"
         s.add(steer)
         events.append(s, run, "steer", f"{steer.id} dropped: {steer.reason}")
-    for control in s.exec(
-        select(Control).where(Control.run == run, Control.status == "requested")
-    ):
+    for control in s.exec(select(Control).where(Control.run == run, Control.status == "requested")):
         control.status, control.done_at = "done", now()
         s.add(control)

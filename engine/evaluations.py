@@ -9,7 +9,6 @@ from sqlmodel import Session, col, select
 
 from data.tables import Evaluation, Sample
 from engine import statistics
-from engine.answers import Graded
 from engine.facts import RunFacts
 from engine.identity import content_hash
 

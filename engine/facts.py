@@ -4,6 +4,7 @@ import hashlib
 import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ class RunFacts:
     seed: int | None
     secret: bytes  # decides buckets and seeds of every split but blind and held-out
     simulated: bool
+    base_model: str
     domain: Domain
     config: RunConfig
     rounds_target: int
@@ -63,6 +65,7 @@ def read_facts(run: Run, library: Library, home: Home) -> RunFacts:
         seed=run.seed,
         secret=bytes.fromhex(run.secret),
         simulated=run.simulated,
+        base_model=run.base_model,
         domain=domain,
         config=read_config(run.config, domain),
         rounds_target=run.rounds_target,
@@ -76,7 +79,7 @@ def derived_seed(secret: bytes, text: str) -> int:
     return int.from_bytes(digest[:4], "big") >> 1
 
 
-@dataclass(kw_only=True, slots=True)
+@dataclass(kw_only=True)
 class Tools:
     """What `execute` works with: models, folders, and ways to tell how far it is."""
 
@@ -86,10 +89,15 @@ class Tools:
     library: Library
     folder: Path
     store: Store
-    student: ModelEngine
+    find_student: Callable[[], ModelEngine]
     gateway: Any
     model: Callable[[str], ModelRef]  # base model by registry name
     stop: Stop
+
+    @cached_property
+    def student(self) -> ModelEngine:
+        """Who answers for this run's student, found when a phase first asks."""
+        return self.find_student()
 
     @property
     def run(self) -> str:

@@ -3,8 +3,9 @@
 import logging
 import os
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from sqlmodel import Session, col, select
 
@@ -20,9 +21,8 @@ from engine.executor import LocalExecutor
 from engine.facts import Library
 from engine.models import gateway, simulated
 from engine.models.gateway import Gateway
-from engine.models.registry import find_base
+from engine.resources import BaseModels, Worker
 from engine.stage import Bench
-from engine.types import ModelEngine, ModelRef
 
 log = logging.getLogger(__name__)
 
@@ -31,25 +31,26 @@ TICK_SECONDS = 0.5
 
 @dataclass(kw_only=True, slots=True, frozen=True)
 class EngineSettings:
-    """What an engine is told at start: device, price of an hour on it, pace of simulated models."""
+    """What an engine is told at start.
+
+    `device` is torch's name of it, `micro_per_hour` its price in micro-dollars, `pace_seconds` the
+    time that a simulated model takes for an answer, `gguf` the embedded model's file.
+    """
 
     device: str
     micro_per_hour: int = 0
     pace_seconds: float = 0.02
+    gguf: Path | None = None
 
 
 class Engine:
-    """Takes up runs from the database. `worker()` gives the real worker, made on first use."""
+    """Takes up runs from the database; the real worker is started when a run first needs it."""
 
     def __init__(
-        self,
-        store: Store,
-        home: Home,
-        library: Library,
-        settings: EngineSettings,
-        worker: Callable[[], ModelEngine],
+        self, store: Store, home: Home, library: Library, settings: EngineSettings
     ) -> None:
-        self._store, self._worker = store, worker
+        self._store = store
+        self._worker = Worker(store, home, settings.device)
         self._stopping = threading.Event()
         self._drivers: dict[str, threading.Thread] = {}
         self._live: str | None = None  # the run that has the device
@@ -64,9 +65,9 @@ class Engine:
             device=settings.device,
             micro_per_hour=settings.micro_per_hour,
             pace=settings.pace_seconds,
-            base_model=lambda name: _base_model(home, name),
+            base_model=BaseModels(home, settings.gguf),
         )
-        self._timer = None
+        self._timer: Any = None
 
     def start(self) -> None:
         """Begin to look for work twice a second; the database says what there is."""
@@ -104,6 +105,7 @@ class Engine:
             self._timer.shutdown(wait=False)
         for thread in self._drivers.values():
             thread.join(seconds)
+        self._worker.close()
         self._store.write(_close_server)
 
     def _take_up(self, run: Run) -> None:
@@ -113,7 +115,7 @@ class Engine:
             return
         if run.mode == "live":
             self._live = run.id
-        driver = Driver(self._bench, self._worker, run.id, self._stopping.is_set)
+        driver = Driver(self._bench, self._worker.ready, run.id, self._stopping.is_set)
         thread = threading.Thread(target=driver, name=f"run-{run.id}", daemon=True)
         self._drivers[run.id] = thread
         thread.start()
@@ -122,12 +124,6 @@ class Engine:
         reason = f"waits for the device, held by {self._live}"
         if run.reason != reason:
             self._store.write(lambda s: _set_reason(s, run.id, reason))
-
-
-def _base_model(home: Home, name: str) -> ModelRef:
-    if name in simulated.MODELS:
-        return simulated.model_ref()
-    return find_base(home.models, name)
 
 
 def _wanting(store: Store) -> list[Run]:
@@ -181,30 +177,3 @@ def _close_server(s: Session) -> None:
     for server in s.exec(select(Server).where(col(Server.ended_at).is_(None))):
         server.ended_at = now()
         s.add(server)
-
-
-def record_child(store: Store, info: ChildInfo, purpose: str) -> None:
-    """Remember a started process, so that the next server can end it if this one dies."""
-    store.write(
-        lambda s: s.add(
-            Child(
-                pid=info.pid,
-                pgid=info.pgid,
-                started=str(info.started),
-                command=info.command,
-                purpose=purpose,
-            )
-        )
-    )
-
-
-def forget_child(store: Store, info: ChildInfo) -> None:
-    """A process ended: nothing is left to clean up."""
-
-    def change(s: Session) -> None:
-        query = select(Child).where(Child.pid == info.pid, col(Child.ended_at).is_(None))
-        for child in s.exec(query):
-            child.ended_at = now()
-            s.add(child)
-
-    store.write(change)

@@ -18,8 +18,11 @@ from engine.errors import CapReached, EngineError, Interrupted, StepFailed
 from engine.executor import LocalExecutor
 from engine.facts import Library, RunFacts, Tools
 from engine.lease import HeldLease, device_lease
-from engine.models.gateway import Gateway
+from engine.models.gateway import CallPlace, Gateway
+from engine.students import student_for
 from engine.types import ModelEngine, ModelRef, Stop
+
+ReadyWorker = Callable[[ModelRef, Stop], ModelEngine]
 
 ROLES = {
     "diagnose": "student",
@@ -53,10 +56,8 @@ class Bench:
 class Stage:
     """Does the phases of one run."""
 
-    def __init__(
-        self, bench: Bench, run: RunFacts, student: Callable[[Tools], ModelEngine], stop: Stop
-    ) -> None:
-        self._bench, self._run, self._student, self._stop = bench, run, student, stop
+    def __init__(self, bench: Bench, run: RunFacts, worker: ReadyWorker, stop: Stop) -> None:
+        self._bench, self._run, self._worker, self._stop = bench, run, worker, stop
 
     def do(self, phase: ModuleType, number: int, past: dict[str, Any]) -> dict[str, Any]:
         """The phase's summary: read when it is recorded, else done and recorded now.
@@ -77,7 +78,8 @@ class Stage:
             store.write(lambda s: journal.interrupt(s, step))
             raise
         except EngineError as error:
-            store.write(lambda s: journal.fail(s, step, str(error)))
+            reason = str(error)
+            store.write(lambda s: journal.fail(s, step, reason))
             raise
         crash.point("after_execute")
         summary: dict[str, Any] = store.write(
@@ -126,20 +128,24 @@ class Stage:
         def stop() -> bool:
             return self._stop() or (lease is not None and lease.refused is not None)
 
-        tools = Tools(
+        def student() -> ModelEngine:
+            place = CallPlace(run=run, round=number, step=phase.NAME, role="student")
+            return student_for(
+                place, bench.gateway, bench.base_model, self._worker, bench.pace, stop
+            )
+
+        return Tools(
             facts=run,
             round=number,
             step=phase.NAME,
             library=bench.library,
             folder=Path(run.home.run_folder(run.id)),
             store=bench.store,
-            student=None,  # type: ignore[arg-type]
+            find_student=student,
             gateway=bench.gateway,
             model=bench.base_model,
             stop=stop,
         )
-        tools.student = self._student(tools)
-        return tools
 
 
 def _begin(s: Session, run: RunFacts, number: int, name: str, epoch: int) -> int:

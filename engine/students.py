@@ -2,24 +2,24 @@
 
 from collections.abc import Callable
 
-from engine.facts import Tools
+from engine.facts import RunFacts
 from engine.models import simulated
 from engine.models.gateway import CallPlace, Gateway, GatewayStudent
-from engine.types import ModelEngine
+from engine.types import ModelEngine, ModelRef, Stop
 
 
 def student_for(
-    tools: Tools, gateway: Gateway, worker: Callable[[], ModelEngine], pace: float
+    place: CallPlace,
+    gateway: Gateway,
+    base_model: Callable[[str], ModelRef],
+    worker: Callable[[ModelRef, Stop], ModelEngine],
+    pace: float,
+    stop: Stop,
 ) -> ModelEngine:
-    """The engine that answers for this run's student in a phase."""
-    run = tools.facts
+    """The engine that answers for a run's student in one phase; `worker` gives it ready to use."""
+    run: RunFacts = place.run
     if run.dry:
-        model = run.config.student_model or simulated.STUDENT
-
-        def place() -> CallPlace:
-            return CallPlace(run=run, round=tools.round, step=tools.step, role="student")
-
-        return GatewayStudent(gateway, model, place)
+        return GatewayStudent(gateway, run.config.student_model or simulated.STUDENT, place)
     if run.simulated:
         return simulated.SimulatedWorker(pace)
-    return worker()
+    return worker(base_model(run.base_model), stop)

@@ -30,7 +30,7 @@ class Task:
     @property
     def id(self) -> str:
         """16 hex digits that name this task by content, the same in every process."""
-        text = "\n".join((self.family, self.version, self.canonical_key, self.prompt))
+        text = f"{self.family}\n{self.version}\n{self.canonical_key}\n{self.prompt}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -84,7 +84,9 @@ class Family:
         """The same family with some parameters changed; an unknown parameter is a ValueError."""
         unknown = sorted(set(changes) - set(self.params))
         if unknown:
-            raise ValueError(f"{self.id} has no parameter {unknown[0]}; it has {sorted(self.params)}")
+            raise ValueError(
+                f"{self.id} has no parameter {unknown[0]}; it has {sorted(self.params)}"
+            )
         return replace(self, params={**self.params, **changes})
 
     def make(self, item_seed: int) -> Task:
@@ -257,8 +259,12 @@ class Stop(Protocol):
 class ModelEngine(Protocol):
     """The one seam to whatever answers and trains: the worker, a simulated twin, later vLLM."""
 
-    name: str  # engine, device and precision: "transformers-cpu-float32"; part of protocol hashes
     simulated: bool
+
+    @property
+    def name(self) -> str:
+        """Engine, device and precision, "transformers-cpu-float32"; part of every protocol hash."""
+        ...
 
     def generate(
         self,

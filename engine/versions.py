@@ -34,9 +34,7 @@ def record_version(
         return found
     harness = run.config.harness
     if session.get(HarnessRow, harness_hash(harness)) is None:
-        row = HarnessRow(
-            id=harness_hash(harness), project_id=run.project_id, spec=as_dict(harness)
-        )
+        row = HarnessRow(id=harness_hash(harness), project_id=run.project_id, spec=as_dict(harness))
         session.add(row)
         session.flush()
     version = Version(
@@ -97,5 +95,3 @@ def with_adapter(base: ModelRef, home: Home, adapter: str) -> ModelRef:
         adapter=str(home.checkpoints / adapter),
         adapter_hash=adapter,
     )
-
-

@@ -150,6 +150,8 @@ def cell(
     gain = None
     if before is not None and before.mean is not None:
         gain = score.mean - before.mean
+        if paired is not None and paired.mean is not None:
+            gain = paired.mean  # of the common tasks alone
     told = gain is not None and words.excludes_zero(paired)
     low = score.mean if score.ci_low is None else score.ci_low
     high = score.mean if score.ci_high is None else score.ci_high

@@ -34,6 +34,7 @@ def run_page(
 
 
 def _not_here(message: str) -> None:
+    ui.status_code(404)
     with box("pw-head pw-head-plain", "header"):
         text("Run", "pw-h1", "h1")
     with box("pw-page", "main"):
@@ -50,6 +51,7 @@ class RunPage:
         self.view = view
         self.tab = tab_of(query)
         self._panels: list[Part] = []
+        self._counts: list[tuple[ui.label, Callable[[], int]]] = []
 
     def build(self) -> None:
         """Draw header and tab, and keep both up to date until the run has ended."""
@@ -67,7 +69,7 @@ class RunPage:
         return (summary, self.view.ended)
 
     def _tabs(self) -> None:
-        tabs = ui.tabs(value=self.tab, on_change=lambda event: self._open(str(event.value)))
+        tabs = ui.tabs(on_change=lambda event: self._open(str(event.value)))
         tabs.props("no-caps dense align=left inline-label indicator-color=primary breakpoint=0")
         tabs.classes("pw-tabs")
         with tabs:
@@ -75,18 +77,17 @@ class RunPage:
                 with ui.tab(name, label="").props("ripple=false"), box("q-tab__label", "span"):
                     text(label)
                     self._tab_count(name)
+        tabs.value = self.tab
         self._tab_bar = tabs
 
     def _tab_count(self, name: str) -> None:
+        """The number beside a tab's name, for the tabs that count something."""
         numbers: dict[str, Callable[[], int]] = {
             "evaluations": lambda: len(self.view.detail.versions),
             "rounds": lambda: len(self.view.detail.rounds),
         }
-        number = numbers.get(name)
-        if number is None:
-            return
-        label = text(str(number()), "n")
-        self._counts = [*getattr(self, "_counts", []), (label, number)]
+        if name in numbers:
+            self._counts.append((text(str(numbers[name]()), "n"), numbers[name]))
 
     def _open(self, tab: str) -> None:
         if tab == self.tab:

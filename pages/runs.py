@@ -39,6 +39,7 @@ class Listing:
         self._visitor = visitor
         self._service = service
         self._all_columns = False
+        self._table: ui.table | None = None
         self._ask(query)
         self.read()
 
@@ -105,7 +106,7 @@ class Listing:
         self._filter.set_visibility(self._has_runs)
         self._segments.refresh()
         self._list.refresh()
-        if self.page and self.page.items and not self._table.is_deleted:
+        if self.page and self._table is not None and not self._table.is_deleted:
             rows = [row(run) for run in self.page.items]
             if rows != self._table.rows:
                 self._table.rows = rows
@@ -137,7 +138,9 @@ class Listing:
                 on = state == self.state
                 button = box("pw-on" if on else "", "button")
                 button.props(f"type=button aria-pressed={'true' if on else 'false'}")
-                button.on("click", lambda _, state=state: self._go(q=self.q, state=state))
+                button.mark(f"state-{key}").on(
+                    "click", lambda _, state=state: self._go(q=self.q, state=state)
+                )
                 with button:
                     text(word)
                     text(str(self._counts.get(key, 0)), "n")
@@ -225,7 +228,7 @@ class Listing:
 def _step(icon_name: str, label: str, go: object, possible: bool) -> None:
     button = ui.button(icon=icon_name, color=None, on_click=go)  # type: ignore[arg-type]
     button.props(f'no-caps flat aria-label="{label}"').classes("pw-flat pw-sm pw-icon")
-    button.set_enabled(possible)
+    button.mark(label.lower().replace(" ", "-")).set_enabled(possible)
 
 
 def _whole(text_value: str | None, otherwise: int) -> int:

@@ -12,7 +12,11 @@ THEME_CLASS = {"dark": "body--dark", "light": "body--light"}
 
 def sign_in_html(*, next_path: str, error: str | None, theme: str) -> str:
     """The whole page; everything put in is escaped."""
-    trouble = f'<p class="pw-note pw-bad-note" role="alert" style="margin-top: 12px">{escape(error)}</p>' if error else ""
+    trouble = (
+        f'<p class="pw-note pw-bad-note" role="alert" style="margin-top: 12px">{escape(error)}</p>'
+        if error
+        else ""
+    )
     return PAGE.substitute(
         css=look.CSS,
         script=look.SCRIPT,

@@ -49,8 +49,7 @@ def dump(pawl: Instance, run: str) -> dict[str, Any]:
     with pawl.store.read() as session:
         found = {
             table.__name__: sorted(
-                [str(getattr(row, name)) for name in fields]
-                for row in session.exec(select(table))
+                [str(getattr(row, name)) for name in fields] for row in session.exec(select(table))
             )
             for table, fields in DUMPED.items()
         }
@@ -75,7 +74,11 @@ def main(home: str, run: str, kind: str = "live") -> None:
     """Carry the run to its end, whatever state it is found in."""
     fields: dict[str, Any] = {"rounds": 2}
     if kind == "dry":
-        fields |= {"dry_run": True, "operator_model": "sim/operator", "teacher_model": "sim/teacher"}
+        fields |= {
+            "dry_run": True,
+            "operator_model": "sim/operator",
+            "teacher_model": "sim/teacher",
+        }
     with instance(Path(home)) as pawl:
         try:
             pawl.start(run, **fields)

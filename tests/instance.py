@@ -13,7 +13,6 @@ from data.home import Home, open_home
 from data.store import Store
 from engine.facts import Library
 from engine.scheduler import Engine, EngineSettings
-from engine.types import ModelEngine
 from recipes.domains import DOMAINS
 from recipes.guard import GUARD
 from recipes.replay import REPLAY_MAX_TOKENS, REPLAY_PROMPTS, REPLAY_SYSTEMS
@@ -37,7 +36,7 @@ class Instance:
         self.home: Home = open_home(path)
         self.store = Store(self.home.database)
         settings = EngineSettings(device="cpu", micro_per_hour=micro_per_hour, pace_seconds=0)
-        self.engine = Engine(self.store, self.home, LIBRARY, settings, _no_worker)
+        self.engine = Engine(self.store, self.home, LIBRARY, settings)
         Access(self.store, self.home).ensure_owner()
         self.service = Service(self.store, "cpu")
 
@@ -69,7 +68,3 @@ def instance(path: Path, micro_per_hour: int = 0) -> Iterator[Instance]:
     finally:
         one.engine.stop()
         one.store.close()
-
-
-def _no_worker() -> ModelEngine:
-    raise AssertionError("a simulated run asked for the real worker")

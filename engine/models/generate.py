@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import Interrupted
 from engine.models.renderer import render_prompt
-from engine.models.weights import Loaded
+from engine.models.weights import Loaded, pick_attention
 from engine.types import Answer, Ask, Stop
 
 if TYPE_CHECKING:
@@ -69,12 +69,11 @@ def _batches(rows: list[_Row], device: str, share: float) -> list[list[_Row]]:
     return batches
 
 
-def _write(
-    loaded: Loaded, rows: list[_Row], stop: Stop, on_tokens: Callable[[int], None]
-) -> None:
+def _write(loaded: Loaded, rows: list[_Row], stop: Stop, on_tokens: Callable[[int], None]) -> None:
     """Write the answers of one batch into its rows, token by token."""
     import torch
 
+    pick_attention(loaded.model, max(len(row.ids) + row.ask.max_tokens for row in rows))
     with torch.inference_mode():
         state = _read_prompts(loaded, rows)
         on_tokens(sum(len(row.ids) for row in rows))
@@ -131,7 +130,7 @@ def _read_prompts(loaded: Loaded, rows: list[_Row]) -> _State:
     return _State(list(rows), cache, mask, positions[:, -1:], logits)
 
 
-def common_prefix(rows: Sequence[Sequence[int]]) -> int:
+def common_prefix(rows: Sequence[list[int]]) -> int:
     """How many ids all rows begin with alike, leaving at least one id of each row over."""
     first, last = min(rows), max(rows)
     length = min(len(row) for row in rows) - 1
@@ -204,7 +203,7 @@ def _draw(state: _State, indices: list[int]) -> list[int]:
     points = [[_uniform(row.ask.seed, len(row.written))] for row in rows]
     at = torch.tensor(points, device=device, dtype=torch.float64) * below[:, -1:]
     found = torch.searchsorted(below, at, right=True).squeeze(1)
-    return found.clamp(max=below.shape[1] - 1).tolist()  # type: ignore[no-any-return]
+    return found.clamp(max=below.shape[1] - 1).tolist()
 
 
 def _uniform(seed: int, step: int) -> float:
@@ -238,6 +237,4 @@ def _answer(loaded: Loaded, row: _Row) -> Answer:
 def _refuse(row: _Row, context: int) -> Answer:
     asked = len(row.ids) + row.ask.max_tokens
     reason = f"prompt and answer need {asked} tokens and the model holds {context}"
-    return Answer(
-        key=row.ask.key, text=None, tokens_in=len(row.ids), finish="error", error=reason
-    )
+    return Answer(key=row.ask.key, text=None, tokens_in=len(row.ids), finish="error", error=reason)

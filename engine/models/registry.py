@@ -23,11 +23,10 @@ PICKLE_STARTS = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x0
 TEMPLATE_BYTES = 64 * 1024
 HEADER_BYTES = 100_000_000
 CONVERT_SECONDS = 600.0
-DTYPE_BITS = {
-    **{"F64": 64, "I64": 64, "U64": 64, "F32": 32, "I32": 32, "U32": 32},
-    **{"F16": 16, "BF16": 16, "I16": 16, "U16": 16, "I8": 8, "U8": 8, "BOOL": 8},
-    **{"F8_E4M3": 8, "F8_E5M2": 8},
-}
+DTYPE_BITS = dict.fromkeys(("F64", "I64", "U64"), 64)
+DTYPE_BITS |= dict.fromkeys(("F32", "I32", "U32"), 32)
+DTYPE_BITS |= dict.fromkeys(("F16", "BF16", "I16", "U16"), 16)
+DTYPE_BITS |= dict.fromkeys(("I8", "U8", "BOOL", "F8_E4M3", "F8_E5M2"), 8)
 
 
 def find_base(models_dir: Path, name: str) -> ModelRef:

@@ -175,9 +175,7 @@ def _learned(skills: dict[str, float], rows: Counter[str]) -> dict[str, float]:
     return learned
 
 
-def _write_adapter(
-    out_dir: Path, model: ModelRef, skills: dict[str, float]
-) -> tuple[Path, str]:
+def _write_adapter(out_dir: Path, model: ModelRef, skills: dict[str, float]) -> tuple[Path, str]:
     config = {"simulated": True, "base": model.base, "skills": skills}
     text = json.dumps(config, sort_keys=True).encode()
     aside = out_dir / f"simulated.tmp-{hashlib.sha256(text).hexdigest()[:16]}"

@@ -24,9 +24,7 @@ REPLAY = "replay"
 WORKING_FIELDS = frozenset({"mastered", "number"})  # of a row while it is being chosen
 
 
-def prepare(
-    session: Session, run: RunFacts, round_: int, past: dict[str, Any]
-) -> dict[str, Any]:
+def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) -> dict[str, Any]:
     """Every right answer of this round's collection, student's first, then the help given."""
     evaluation = past["collect"]["evaluation"]
     samples = session.exec(select(Sample).where(Sample.evaluation == evaluation)).all()
@@ -116,9 +114,7 @@ def _candidates(
         found += [_candidate(task, one.text, "student", None, mastered) for one in right]
         if task_id in helped:
             help_ = helped[task_id]
-            found.append(
-                _candidate(task, help_["text"], help_["source"], help_["model"], False)
-            )
+            found.append(_candidate(task, help_["text"], help_["source"], help_["model"], False))
     return found
 
 

@@ -17,9 +17,7 @@ BEFORE_TRAINING = "admit"
 BEFORE_GATE = "blind"
 
 
-def prepare(
-    session: Session, run: RunFacts, round_: int, past: dict[str, Any]
-) -> dict[str, Any]:
+def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) -> dict[str, Any]:
     """What each audit needs is in the database; they read it in `execute`."""
     return {"after": BEFORE_GATE, "past": past, "round": round_}
 
@@ -46,9 +44,7 @@ def record(
     audits = []
     for name, found in result.items():
         _write(session, run, round_, version, work["after"], name, found)
-        audits.append(
-            {"type": name, "verdict": found["verdict"], "text": found["reasons"][0][1]}
-        )
+        audits.append({"type": name, "verdict": found["verdict"], "text": found["reasons"][0][1]})
     bad = [one for one in audits if one["verdict"] not in ("approved", "not_applicable")]
     summary: dict[str, Any] = {
         "audits": audits,
@@ -65,7 +61,7 @@ def _examine(
     try:
         found: Finding = AUDITS[name].examine(session, run, library, work["round"], work["past"])
         return found
-    except Exception as error:  # an audit that breaks blocks the gate; it does not end the run
+    except Exception as error:  # noqa: BLE001  an audit that breaks blocks the gate alone
         where = traceback.extract_tb(error.__traceback__)[-1]
         text = f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})"
         return Finding(verdict="error", reasons=(("ERROR", text),))

@@ -25,9 +25,7 @@ NAME = "blind"
 USES_DEVICE = True
 
 
-def prepare(
-    session: Session, run: RunFacts, round_: int, past: dict[str, Any]
-) -> dict[str, Any]:
+def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) -> dict[str, Any]:
     """Which versions meet, how many tasks, and what is known of them already; no task yet."""
     candidate = find_version(session, run.id, past["train"]["candidate"])
     base = find_version(session, run.id, BASE)

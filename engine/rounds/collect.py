@@ -24,9 +24,7 @@ STUDENT_TEMPERATURE = 0.8
 REPLAY_TEMPERATURE = 0.7
 
 
-def prepare(
-    session: Session, run: RunFacts, round_: int, past: dict[str, Any]
-) -> dict[str, Any]:
+def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) -> dict[str, Any]:
     """Draw the planned tasks from the train split, difficulty by difficulty."""
     drawn: list[Drawn] = []
     following = {}

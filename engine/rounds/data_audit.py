@@ -14,8 +14,6 @@ NAME = "data_audit"
 USES_DEVICE = False
 
 
-def prepare(
-    session: Session, run: RunFacts, round_: int, past: dict[str, Any]
-) -> dict[str, Any]:
+def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) -> dict[str, Any]:
     """The audits that look at rows alone."""
     return audit.prepare(session, run, round_, past) | {"after": audit.BEFORE_TRAINING}

@@ -22,9 +22,7 @@ NAME = "develop"
 USES_DEVICE = True
 
 
-def prepare(
-    session: Session, run: RunFacts, round_: int, past: dict[str, Any]
-) -> dict[str, Any]:
+def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) -> dict[str, Any]:
     """The fixed dev set, the candidate, and the scores that the best so far has on it."""
     candidate = find_version(session, run.id, past["train"]["candidate"])
     assert candidate is not None

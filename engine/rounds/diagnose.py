@@ -16,9 +16,7 @@ NAME = "diagnose"
 USES_DEVICE = True
 
 
-def prepare(
-    session: Session, run: RunFacts, round_: int, past: dict[str, Any]
-) -> dict[str, Any]:
+def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) -> dict[str, Any]:
     """Draw fresh diagnosis tasks of every training family."""
     drawn, following = [], {}
     for family in run.config.families:

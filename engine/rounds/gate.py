@@ -16,9 +16,7 @@ NAME = "gate"
 USES_DEVICE = False
 
 
-def prepare(
-    session: Session, run: RunFacts, round_: int, past: dict[str, Any]
-) -> dict[str, Any]:
+def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) -> dict[str, Any]:
     """Everything the decision rests on, as earlier phases recorded it."""
     ended = next((one for one in past.values() if one.get("ends")), None)
     prepared = past["prepare"]

@@ -18,9 +18,7 @@ USES_DEVICE = False
 OPERATOR_TOKENS = 1200
 
 
-def prepare(
-    session: Session, run: RunFacts, round_: int, past: dict[str, Any]
-) -> dict[str, Any]:
+def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) -> dict[str, Any]:
     """Gather failures, room left, earlier decisions, standing directives and queued steers."""
     strata = past["diagnose"]["strata"]
     settings = {
@@ -67,7 +65,9 @@ def record(
         steer = session.get_one(Steer, steer_id)
         steer.status, steer.round, steer.delivered_at = "delivered", round_, now()
         session.add(steer)
-        events.append(session, run.id, "steer", f"{steer.id} delivered to the plan", role="operator")
+        events.append(
+            session, run.id, "steer", f"{steer.id} delivered to the plan", role="operator"
+        )
     cited = {"steers": work["steers"], "directives": work["directives"]}
     row.plan, row.hypothesis = result | cited, result["hypothesis"]
     session.add(row)
@@ -148,6 +148,4 @@ def _queued_steers(session: Session, run: str) -> list[dict[str, str]]:
 def _earlier(session: Session, run: str, round_: int) -> list[dict[str, Any]]:
     query = select(Round).where(Round.run == run, Round.number < round_)
     rows = session.exec(query.order_by(col(Round.number)))
-    return [
-        {"round": row.number, "decision": row.decision, "reason": row.reason} for row in rows
-    ]
+    return [{"round": row.number, "decision": row.decision, "reason": row.reason} for row in rows]

@@ -21,9 +21,7 @@ USES_DEVICE = True
 REPEATS = 2
 
 
-def prepare(
-    session: Session, run: RunFacts, round_: int, past: dict[str, Any]
-) -> dict[str, Any]:
+def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) -> dict[str, Any]:
     """Draw the dev set; refuse settings that need more tasks than a family has."""
     limits = run.config.limits
     counts = spread(limits.dev_n, run.config.families)
@@ -35,18 +33,16 @@ def prepare(
     for family in run.config.families:
         found, following[family.id] = draw_fresh(session, run, "dev", family, counts[family.id])
         drawn += found
-    base = session.get_one(Run, run.id).base_model
-    return {"dev": plain_draws(drawn), "following": following, "base": base}
+    return {"dev": plain_draws(drawn), "following": following}
 
 
 def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]:
     """Answer the dev set with the untouched base model, twice: the second time shows the noise."""
-    model = tools.model(work["base"])
+    model = tools.model(run.base_model)
     tasks = [read_task(one["task"]) for one in work["dev"]]
     runs, seconds = [], []
     for repeat in range(REPEATS):
         started = time.monotonic()
-        tools.step = f"{NAME}-{repeat}"
         graded = answer_tasks(
             tools,
             model,
@@ -85,7 +81,8 @@ def record(
     row = session.get_one(Run, run.id)
     row.best_version = None if run.dry else BASE
     session.add(row)
-    noise = statistics.noise_floor(*(item_scores(graded) for graded in result["runs"]))
+    first, second = (item_scores(graded) for graded in result["runs"])
+    noise = statistics.noise_floor(first, second)
     text = f"{_score(evaluation.mean)} on dev, n {evaluation.scored}, noise {_score(noise)}"
     return {"noise": noise, "mean": evaluation.mean, "text": text}
 

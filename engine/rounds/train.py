@@ -9,16 +9,22 @@ from data.tables import Checkpoint, Job, Round, TrainPoint
 from engine.facts import RunFacts, Tools, derived_seed
 from engine.rounds.admit import rows_file
 from engine.types import ModelRef, TrainJob, TrainProgress, as_dict
-from engine.versions import BASE, best_version, candidate_name, describe, find_version, model_of
-from engine.versions import record_version, with_adapter
+from engine.versions import (
+    BASE,
+    best_version,
+    candidate_name,
+    describe,
+    find_version,
+    model_of,
+    record_version,
+    with_adapter,
+)
 
 NAME = "train"
 USES_DEVICE = True
 
 
-def prepare(
-    session: Session, run: RunFacts, round_: int, past: dict[str, Any]
-) -> dict[str, Any]:
+def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) -> dict[str, Any]:
     """Where training starts and what it trains on; a dry run trains nothing."""
     from_best = run.config.train_from == "best" or run.dry
     start = best_version(session, run.id) if from_best else find_version(session, run.id, BASE)
@@ -62,9 +68,7 @@ def record(
     training = result["training"]
     if training is not None:
         _record_checkpoint(session, run, round_, model, result)
-    record_version(
-        session, run, name, model, round_=round_, trained_rows=training and work["rows"]
-    )
+    record_version(session, run, name, model, round_=round_, trained_rows=training and work["rows"])
     query = select(Round).where(Round.run == run.id, Round.number == round_)
     row = session.exec(query).one()
     row.candidate, row.rows = name, training and work["rows"]
@@ -92,7 +96,7 @@ def _record_checkpoint(
         project_id=run.project_id,
         run=run.id,
         round=round_,
-        job=job and job.id,
+        job=job.id if job else None,
         base_model=model.base,
         base_revision=model.revision,
         size_bytes=result["size"],
@@ -105,11 +109,10 @@ def _record_checkpoint(
 def _show(tools: Tools, point: TrainProgress) -> None:
     """One training report into the live view and the loss curve."""
     tools.progress(point.step, point.steps, "training steps")
-    run, round_ = tools.run, tools.round
-    row = {"run": run, "round": round_, "step": point.step}
-    tools.store.post(
-        lambda s: s.merge(TrainPoint(**row, loss=point.loss, seconds=point.seconds))
+    row = TrainPoint(
+        run=tools.run, round=tools.round, step=point.step, loss=point.loss, seconds=point.seconds
     )
+    tools.store.post(lambda s: s.merge(row))
     if point.checkpoint_step is not None:
         tools.event(
             "message",

@@ -108,9 +108,7 @@ def test_a_session_ends_by_sign_out(access: Access) -> None:
     assert access.caller_of_session(session) is None
 
 
-def test_a_session_ends_when_nobody_used_it_for_its_idle_time(
-    access: Access, store: Store
-) -> None:
+def test_a_session_ends_when_nobody_used_it_for_its_idle_time(access: Access, store: Store) -> None:
     session = access.open_session(token_of(access.sign_in_link(BASE)))
     assert session is not None
     expire(store)
@@ -157,9 +155,7 @@ def test_the_owner_key_as_bearer_may_do_everything_but_administer(
     assert caller.capabilities == ROLES["developer"]
 
 
-def test_a_project_key_has_its_own_name_and_never_administers(
-    access: Access, store: Store
-) -> None:
+def test_a_project_key_has_its_own_name_and_never_administers(access: Access, store: Store) -> None:
     key = new_key("k1")
     row = ApiKey(id="k1", project_id="prj_local", name="automation", key_hash=digest(key))
     row.capabilities = ["read", "training.run", "admin"]

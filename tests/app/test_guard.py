@@ -114,7 +114,15 @@ async def test_known_hosts_on_any_port_are_answered(
 
 @pytest.mark.parametrize(
     "host",
-    ["evil.example", "127.0.0.1.evil.example", "localhost.", "127.0.0.1:80@evil", "", "[::2]", "a b"],
+    [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost.",
+        "127.0.0.1:80@evil",
+        "",
+        "[::2]",
+        "a b",
+    ],
 )
 @pytest.mark.parametrize("path", ["/", "/v1/runs", "/sign-in", "/_nicegui/3.18.0/static/a.css"])
 async def test_a_foreign_host_is_misdirected_everywhere(
@@ -134,7 +142,13 @@ async def test_own_and_configured_origins_pass(signed_in: httpx.AsyncClient, ori
 
 @pytest.mark.parametrize(
     "origin",
-    ["null", "http://evil.example", "https://127.0.0.1:8710", "http://127.0.0.1:1", "http://localhost"],
+    [
+        "null",
+        "http://evil.example",
+        "https://127.0.0.1:8710",
+        "http://127.0.0.1:1",
+        "http://localhost",
+    ],
 )
 @pytest.mark.parametrize("path", ["/", "/v1/runs", "/sign-in"])
 async def test_a_foreign_origin_is_refused_everywhere(
@@ -205,9 +219,7 @@ async def test_the_form_page_lets_the_browser_name_its_origin(browser: httpx.Asy
     assert answer.headers["referrer-policy"] == "same-origin"
 
 
-async def test_failed_tries_make_the_next_ones_wait(
-    browser: httpx.AsyncClient, home: Home
-) -> None:
+async def test_failed_tries_make_the_next_ones_wait(browser: httpx.AsyncClient, home: Home) -> None:
     for _ in range(5):
         assert (await browser.post("/session", data={"key": "wrong"})).status_code == 401
     answer = await browser.post("/session", data={"key": home.owner_key.read_text()})
@@ -250,18 +262,17 @@ async def test_a_link_clicked_elsewhere_comes_back_as_an_own_request(
 
 
 @pytest.mark.parametrize(
-    "path", ["//evil.example/", "https://evil.example", "/\\evil.example", "javascript:x", "\n/", ""]
+    "path",
+    ["//evil.example/", "https://evil.example", "/\\evil.example", "javascript:x", "\n/", ""],
 )
 def test_sign_in_never_leads_to_another_site(path: str) -> None:
     assert safe_next(path) == "/"
 
 
 async def test_moving_on_never_leads_to_another_site(browser: httpx.AsyncClient) -> None:
-    answer = await browser.get(
-        f"{BASE}//evil.example/", headers={"Sec-Fetch-Site": "cross-site"}
-    )
+    answer = await browser.get(f"{BASE}//evil.example/", headers={"Sec-Fetch-Site": "cross-site"})
     assert "evil" not in answer.text
-    text = (await browser.get("/x\"><script>", headers={"Sec-Fetch-Site": "cross-site"})).text
+    text = (await browser.get('/x"><script>', headers={"Sec-Fetch-Site": "cross-site"})).text
     assert "<script" not in text
 
 

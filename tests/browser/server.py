@@ -31,6 +31,7 @@ def serve(home_path: Path, port: int, hostile: str | None) -> None:
         web.router.routes.insert(0, route)
 
     def guard() -> None:
+        assert web.middleware_stack is not None
         web.middleware_stack = Guard(web.middleware_stack, access=access, port=port)
         (home.path / "link").write_text(access.sign_in_link(f"http://127.0.0.1:{port}"))
 

@@ -40,9 +40,7 @@ def golden(tmp_path_factory) -> dict[str, dict]:
     return dumps
 
 
-@pytest.mark.parametrize(
-    ("kind", "point"), [("live", p) for p in LIVE] + [("dry", p) for p in DRY]
-)
+@pytest.mark.parametrize(("kind", "point"), [("live", p) for p in LIVE] + [("dry", p) for p in DRY])
 def test_a_run_killed_at_a_point_ends_the_same(tmp_path, golden, kind, point):
     died = serve(tmp_path, kind, point)
     assert died.returncode == -9, f"{point} never came: {died.stderr}"

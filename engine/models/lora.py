@@ -1,0 +1,397 @@
+"""LoRA fine-tuning on rows of prompt and completion, resumable at any step.
+
+LoRA (Hu et al. 2021, arXiv 2106.09685) on every linear layer of the blocks; AdamW on float32
+adapter weights over a frozen base; linear warm-up, then a cosine down to a tenth of the rate.
+Each row weighs the same: its loss is the mean over its own completion tokens.
+"""
+
+import hashlib
+import json
+import math
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import Interrupted, ModelUnavailable, WorkerFailed
+from engine.models import checkpoint
+from engine.models.batches import TrainRow, plan_steps, read_rows, shared_beginning, split_step
+from engine.models.renderer import template_hash
+from engine.models.weights import (
+    Loaded,
+    pick_attention,
+    read_adapter_config,
+    read_adapter_weights,
+    take_fingerprint,
+    wear,
+)
+from engine.types import LoraSettings, ModelRef, Stop, TrainJob, TrainProgress, TrainResult
+
+if TYPE_CHECKING:
+    import torch
+
+LAST_RATE = 0.1  # the learning rate at the last step, as a part of the highest
+LARGEST_NORM = 1.0  # gradients are clipped to this norm
+
+
+def train(
+    loaded: Loaded,
+    job: TrainJob,
+    on_progress: Callable[[TrainProgress], None],
+    stop: Stop,
+    on_tokens: Callable[[int], None],
+    part_rows: int | None = None,
+    say: Callable[[str], None] = print,
+) -> TrainResult:
+    """Train the job's adapter; a stopped one goes on from its checkpoint and ends the same.
+
+    `part_rows` is how many rows are computed at once, the whole batch when None: smaller parts
+    need less memory and give the same gradients. Interrupted, with a checkpoint written, when `stop`
+    says so; WorkerFailed when the loss is not finite; OSError when the disk is too full.
+    """
+    rows = read_rows(loaded.tokenizer, Path(job.rows_file), job.settings.max_length)
+    if not rows:
+        raise WorkerFailed(f"no row of {job.rows_file} fits {job.settings.max_length} tokens")
+    wear(loaded, _bare(job.model))
+    run = _Run(loaded, job, rows, part_rows or job.settings.batch_size, say)
+    try:
+        run.go(on_progress, stop, on_tokens)
+        return run.result()
+    finally:
+        run.leave()
+
+
+def _bare(ref: ModelRef) -> ModelRef:
+    return ModelRef(base=ref.base, path=ref.path, revision=ref.revision)
+
+
+class _Run:
+    """One sitting of a training: the base with LoRA layers in it, until `leave`."""
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        job: TrainJob,
+        rows: list[TrainRow],
+        part_rows: int,
+        say: Callable[[str], None],
+    ) -> None:
+        import torch
+
+        self.loaded, self.job, self.rows, self.part_rows = loaded, job, rows, part_rows
+        settings = job.settings
+        self.steps = plan_steps(len(rows), settings.batch_size, settings.epochs, job.seed)
+        self.state_dir = Path(job.state_dir)
+        self.job_key = _job_key(loaded, job)
+        torch.manual_seed(job.seed)
+        pick_attention(loaded.model, max(len(row.ids) for row in rows))
+        self.wrapped, self.config = add_lora(loaded, settings)
+        try:
+            self._begin(say)
+        except BaseException:
+            self.leave()
+            raise
+
+    def _begin(self, say: Callable[[str], None]) -> None:
+        import torch
+
+        parameters = self.lora()
+        checkpoint.check_space(self.job, sum(p.numel() for p in parameters.values()))
+        for folder in (self.state_dir, Path(self.job.out_dir)):
+            checkpoint.clear_aside(folder)
+        if self.job.model.adapter:
+            _continue_from(Path(self.job.model.adapter), self.config, parameters)
+        # Decay would pull the adapter, not the frozen base, towards zero.
+        self.optimizer = torch.optim.AdamW(
+            parameters.values(), lr=self.job.settings.learning_rate, weight_decay=0.0
+        )
+        self.progress = checkpoint.Progress()
+        found = checkpoint.newest(self.state_dir, self.job_key, say)
+        if found:
+            self.progress, tensors = found
+            _restore(parameters, self.optimizer, tensors)
+        self.resumed_from = self.progress.step
+
+    def lora(self) -> "dict[str, torch.nn.Parameter]":
+        """The trained parameters by their PEFT names in a saved adapter."""
+        return {
+            name.replace(".default.", "."): parameter
+            for name, parameter in self.wrapped.named_parameters()
+            if parameter.requires_grad
+        }
+
+    def go(
+        self,
+        on_progress: Callable[[TrainProgress], None],
+        stop: Stop,
+        on_tokens: Callable[[int], None],
+    ) -> None:
+        """Take the steps that are left, with checkpoints by the clock."""
+        saved_at = time.monotonic()
+        while self.progress.step < len(self.steps):
+            if stop():
+                self._save()
+                raise Interrupted(f"training stopped after step {self.progress.step}")
+            saved = None
+            self._step(on_tokens)
+            if time.monotonic() - saved_at >= self.job.settings.checkpoint_seconds:
+                self._save()
+                saved, saved_at = self.progress.step, time.monotonic()
+            on_progress(
+                TrainProgress(
+                    step=self.progress.step,
+                    steps=len(self.steps),
+                    loss=self.progress.loss_last,
+                    seconds=self.progress.seconds,
+                    checkpoint_step=saved,
+                )
+            )
+
+    def _step(self, on_tokens: Callable[[int], None]) -> None:
+        began = time.monotonic()
+        at = self.progress.step
+        batch = [self.rows[number] for number in self.steps[at]]
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(self.job.settings, at, len(self.steps))
+        loss = accumulate(self.wrapped, batch, self.part_rows, on_tokens)
+        if not math.isfinite(loss):
+            raise WorkerFailed(
+                f"the loss is {loss} at step {at + 1} of {len(self.steps)}: "
+                f"lower the learning rate {self.job.settings.learning_rate:g}, or look at the rows"
+            )
+        self._update()
+        progress = self.progress
+        progress.step += 1
+        progress.tokens += sum(len(row.ids) for row in batch)
+        progress.target_tokens += sum(row.targets for row in batch)
+        progress.loss_first = progress.loss_first if at else loss
+        progress.loss_last = loss
+        progress.seconds += time.monotonic() - began
+
+    def _update(self) -> None:
+        import torch
+
+        torch.nn.utils.clip_grad_norm_(self.lora().values(), LARGEST_NORM)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def _save(self) -> None:
+        tensors = _state(self.lora(), self.optimizer)
+        checkpoint.save(self.state_dir, self.job_key, self.progress, tensors)
+
+    def result(self) -> TrainResult:
+        """Write the adapter and say what the training did."""
+        about = {
+            "base": self.job.model.base,
+            "base_revision": self.loaded.revision,
+            "continued_from": self.job.model.adapter_hash,
+            "template": template_hash(self.loaded.tokenizer),
+            "settings": asdict(self.job.settings),
+            "seed": self.job.seed,
+            "rows": len(self.rows),
+            "precision": self.loaded.precision,
+        }
+        config = {**self.config, "base_model_name_or_path": self.job.model.base}
+        folder, name = checkpoint.save_adapter(self.job, self.lora(), config, about)
+        progress = self.progress
+        return TrainResult(
+            adapter_dir=str(folder),
+            adapter_hash=name,
+            steps=progress.step,
+            rows_used=len(self.rows),
+            tokens=progress.tokens,
+            target_tokens=progress.target_tokens,
+            loss_first=progress.loss_first,
+            loss_last=progress.loss_last,
+            seconds=progress.seconds,
+            batch_size=self.part_rows,
+            resumed_from=self.resumed_from,
+        )
+
+    def leave(self) -> None:
+        """Take the LoRA layers out again and check that the base is as it was."""
+        self.wrapped.unload()
+        self.loaded.model.eval().requires_grad_(False)
+        if take_fingerprint(self.loaded.model) != self.loaded.fingerprint:
+            raise RuntimeError("the base does not answer as before the training")
+
+
+def add_lora(loaded: Loaded, settings: LoraSettings) -> tuple[Any, dict[str, Any]]:
+    """The base with fresh float32 LoRA layers in every linear layer of its blocks, and its config.
+
+    The config is what PEFT and vLLM read, without paths or library versions, so that equal training
+    gives equal files.
+    """
+    from peft import LoraConfig, get_peft_model
+
+    _check_head(loaded)
+    asked = LoraConfig(
+        r=settings.rank,
+        lora_alpha=settings.alpha,
+        lora_dropout=settings.dropout,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    )
+    with warnings.catch_warnings():
+        # PEFT still asks transformers for an attribute under its former name.
+        warnings.simplefilter("ignore", FutureWarning)
+        wrapped: Any = get_peft_model(loaded.model, asked)
+    wrapped.train()
+    config = {
+        "peft_type": "LORA",
+        "task_type": "CAUSAL_LM",
+        "r": settings.rank,
+        "lora_alpha": settings.alpha,
+        "lora_dropout": settings.dropout,
+        "target_modules": sorted(wrapped.peft_config["default"].target_modules),
+        "bias": "none",
+        "fan_in_fan_out": False,
+        "inference_mode": True,
+    }
+    return wrapped, config
+
+
+def _check_head(loaded: Loaded) -> None:
+    # Losses are computed from hidden states and the output matrix: right only without a scaling.
+    scalings = ("final_logit_softcapping", "logit_scale", "logits_scaling")
+    used = [name for name in scalings if getattr(loaded.model.config, name, None)]
+    if used:
+        raise ModelUnavailable(f"{loaded.name} scales its logits ({used[0]}), not supported yet")
+
+
+def accumulate(
+    wrapped: Any,
+    batch: Sequence[TrainRow],
+    part_rows: int,
+    on_tokens: Callable[[int], None] = lambda count: None,
+) -> float:
+    """Add the gradients of a batch to the parameters; its loss, averaged over rows."""
+    total = 0.0
+    for part in split_step(batch, part_rows):
+        loss = _part_loss(wrapped.get_base_model(), part) / len(batch)
+        loss.backward()  # type: ignore[no-untyped-call]
+        total += float(loss.detach())
+        on_tokens(sum(len(row.ids) for row in part))
+    return total
+
+
+def _part_loss(model: Any, part: Sequence[TrainRow]) -> "torch.Tensor":
+    """Sum over rows of the mean cross-entropy of their completion tokens, a scalar."""
+    import torch
+
+    hidden, shared = _hidden_states(model, part)
+    at = [
+        (number, index - 1 - shared)
+        for number, row in enumerate(part)
+        for index in range(row.start, len(row.ids))
+    ]
+    targets = [token for row in part for token in row.ids[row.start :]]
+    weights = [1 / row.targets for row in part for _ in range(row.targets)]
+    rows, columns = torch.tensor(at, device=hidden.device).unbind(dim=1)
+    logits = model.get_output_embeddings()(hidden[rows, columns]).float()
+    losses = torch.nn.functional.cross_entropy(
+        logits, torch.tensor(targets, device=hidden.device), reduction="none"
+    )
+    return (losses * torch.tensor(weights, device=hidden.device)).sum()
+
+
+def _hidden_states(model: Any, part: Sequence[TrainRow]) -> "tuple[torch.Tensor, int]":
+    """Last hidden states (rows x columns x width), and the length of the beginning left out.
+
+    A beginning that all rows share is computed once within the step and its keys and values serve
+    every row; gradients of all rows flow back through it, so that the result is that of full rows.
+    Rows are padded on the right, where causal attention never looks.
+    """
+    import torch
+    from transformers import DynamicCache
+
+    shared = shared_beginning(part)
+    cache = None
+    if shared:
+        cache = DynamicCache(config=model.config)
+        beginning = torch.tensor([part[0].ids[:shared]], device=model.device)
+        model.base_model(input_ids=beginning, cache=cache, use_cache=True)
+        cache.batch_repeat_interleave(len(part))
+    width = max(len(row.ids) for row in part) - 1 - shared
+    # The last token of a row predicts nothing, so it is not fed.
+    padded = [(row.ids[shared:-1] + [0] * width)[:width] for row in part]
+    ids = torch.tensor(padded, device=model.device)
+    output = model.base_model(input_ids=ids, cache=cache, use_cache=cache is not None)
+    return output.last_hidden_state, shared
+
+
+def learning_rate(settings: LoraSettings, step: int, steps: int) -> float:
+    """The rate of a step (from 0): linear warm-up, then a cosine down to a tenth."""
+    if step < settings.warmup_steps:
+        return settings.learning_rate * (step + 1) / settings.warmup_steps
+    part = (step - settings.warmup_steps) / max(1, steps - settings.warmup_steps)
+    height = LAST_RATE + (1 - LAST_RATE) * (1 + math.cos(math.pi * part)) / 2
+    return settings.learning_rate * height
+
+
+def _continue_from(
+    folder: Path, config: dict[str, Any], parameters: "dict[str, torch.nn.Parameter]"
+) -> None:
+    import torch
+
+    from engine.models.registry import check_weights_folder
+
+    check_weights_folder(folder)
+    before = read_adapter_config(folder)
+    for name in ("r", "lora_alpha", "target_modules"):
+        if before[name] != config[name]:
+            raise ModelUnavailable(
+                f"adapter {folder} has {name} {before[name]} and the settings ask {config[name]}"
+            )
+    weights = read_adapter_weights(folder)
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            parameter.copy_(weights[name])
+
+
+def _job_key(loaded: Loaded, job: TrainJob) -> str:
+    """What a checkpoint must agree with: everything that decides the adapter's bytes."""
+    settings = asdict(job.settings)
+    del settings["checkpoint_seconds"]
+    rows = hashlib.sha256(Path(job.rows_file).read_bytes()).hexdigest()
+    parts = [rows, settings, job.seed, job.model.identity, loaded.precision, loaded.device]
+    text = json.dumps([*parts, template_hash(loaded.tokenizer)], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _state(
+    parameters: "dict[str, torch.nn.Parameter]", optimizer: "torch.optim.Optimizer"
+) -> "dict[str, torch.Tensor]":
+    """Everything that the next step depends on, as named tensors."""
+    import torch
+
+    tensors: dict[str, torch.Tensor] = {"rng.cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        tensors["rng.cuda"] = torch.cuda.get_rng_state()
+    for name, parameter in parameters.items():
+        tensors[f"lora/{name}"] = parameter.data
+        for key, value in optimizer.state[parameter].items():
+            tensors[f"{key}/{name}"] = value
+    return tensors
+
+
+def _restore(
+    parameters: "dict[str, torch.nn.Parameter]",
+    optimizer: "torch.optim.Optimizer",
+    tensors: "dict[str, torch.Tensor]",
+) -> None:
+    import torch
+
+    torch.set_rng_state(tensors["rng.cpu"])
+    if "rng.cuda" in tensors:
+        torch.cuda.set_rng_state(tensors["rng.cuda"])
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            parameter.copy_(tensors[f"lora/{name}"])
+            for key in ("step", "exp_avg", "exp_avg_sq"):
+                value = tensors.get(f"{key}/{name}")
+                if value is not None:
+                    on = "cpu" if key == "step" else parameter.device
+                    optimizer.state[parameter][key] = value.to(on)

@@ -1,0 +1,318 @@
+"""The engine that answers and trains in the worker process of one device, without torch here."""
+
+import statistics
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from engine.children import ChildInfo
+from engine.errors import (
+    EngineError,
+    Interrupted,
+    ModelUnavailable,
+    OutOfMemory,
+    WorkerFailed,
+    WorkerLost,
+)
+from engine.models.worker_link import (
+    STOP_SECONDS,
+    WORKER,
+    WorkerError,
+    WorkerGone,
+    WorkerLink,
+    WorkerSilent,
+    converse,
+)
+from engine.types import Answer, Ask, ModelRef, Stop, TrainJob, TrainProgress, TrainResult
+
+LOAD_SECONDS = 600.0
+STALL_SECONDS = 600.0
+STALL_STEPS = 20.0
+TRIES = 3
+KILLED = -9
+
+Handler = Callable[[dict[str, Any]], None]
+
+
+class _NoMemory(WorkerFailed):
+    """One try ran out of memory; a smaller batch may fit."""
+
+
+class _Stalled(WorkerLost):
+    """No progress for longer than allowed; the worker was ended."""
+
+
+class WorkerEngine:
+    """Answers and trains through one worker process, started when it is first needed.
+
+    A worker that ended or was ended is replaced at the next call. When memory runs out the work is
+    tried again by a fresh worker with half as much at once, three times in all, with the same
+    arithmetic. One call runs at a time; others wait for it.
+    """
+
+    simulated = False
+
+    def __init__(
+        self,
+        *,
+        log_dir: Path,
+        precision: str | None = None,
+        device: str | None = None,
+        threads: int | None = None,
+        stall_seconds: float | None = None,
+        record_child: Callable[[ChildInfo], None] = lambda info: None,
+        forget_child: Callable[[ChildInfo], None] = lambda info: None,
+        command: Sequence[str] = WORKER,
+    ) -> None:
+        """`precision` None: measured at the first load, then kept; see `prepare`.
+
+        `stall_seconds` None: 600, or 20 times the median training step where that is longer.
+        """
+        self.log_dir = log_dir
+        self.precision = precision
+        self.device = device
+        self.tried: dict[str, float] = {}  # seconds per trial step, when precision was measured
+        self._threads = threads
+        self._stall_seconds = stall_seconds
+        self._record_child, self._forget_child = record_child, forget_child
+        self._command = command
+        self._turn = threading.Lock()
+        self._closed = False
+        self._link: WorkerLink | None = None
+        self._base: tuple[str, str] | None = None  # path and revision of what is loaded
+
+    @property
+    def name(self) -> str:
+        """Such as "transformers-cpu-float32"; complete once `prepare` or another call has loaded."""
+        return f"transformers-{self.device or 'unknown'}-{self.precision or 'unmeasured'}"
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the worker, or None while there is none."""
+        return self._link.info.pid if self._link else None
+
+    def prepare(self, model: ModelRef, stop: Stop = lambda: False) -> str:
+        """Load the base, so that device and precision are settled; returns `name`."""
+        with _Turn(self, stop):
+            self._load(model, stop)
+        return self.name
+
+    def generate(
+        self,
+        model: ModelRef,
+        asks: Sequence[Ask],
+        on_batch: Callable[[list[Answer]], None],
+        stop: Stop,
+    ) -> None:
+        """Answer every ask, handing batches over as they come; Interrupted when `stop` says so."""
+        left = {ask.key: ask for ask in asks}
+        if len(left) != len(asks):
+            raise ValueError("two asks have the same key")
+
+        def take(report: dict[str, Any]) -> None:
+            answers = [Answer(**fields) for fields in report["answers"]]
+            for answer in answers:
+                left.pop(answer.key, None)
+            on_batch(answers)
+
+        def attempt(share: float) -> None:
+            if left:
+                plain = [asdict(ask) for ask in left.values()]
+                fields = {"model": asdict(model), "asks": plain, "share": share}
+                self._call(model, "generate", fields, {"answers": take}, stop)
+
+        with _Turn(self, stop):
+            self._smaller_each_time(attempt, [1.0, 0.5, 0.25], "of the usual batch")
+
+    def train(
+        self, job: TrainJob, on_progress: Callable[[TrainProgress], None], stop: Stop
+    ) -> TrainResult:
+        """Train an adapter; resumes from `job.state_dir`; Interrupted when `stop` says so.
+
+        A worker that stalls is replaced once, and goes on from the last checkpoint.
+        """
+        results: list[TrainResult] = []
+        watch = _StepWatch()
+
+        def step(report: dict[str, Any]) -> None:
+            progress = TrainProgress(**report["progress"])
+            watch.saw(progress)
+            on_progress(progress)
+
+        def trained(report: dict[str, Any]) -> None:
+            results.append(TrainResult(**report["result"]))
+
+        def attempt(rows: float) -> None:
+            fields = {"job": asdict(job), "part_rows": int(rows)}
+            handlers = {"step": step, "trained": trained}
+            try:
+                self._call(job.model, "train", fields, handlers, stop, watch.limit)
+            except _Stalled:
+                self._call(job.model, "train", fields, handlers, stop, watch.limit)
+
+        batch = job.settings.batch_size
+        with _Turn(self, stop):
+            sizes = [float(batch // part) for part in (1, 2, 4) if batch // part]
+            self._smaller_each_time(attempt, sizes, "rows at once")
+        return results[-1]
+
+    def close(self) -> None:
+        """End the worker; a call under way ends as Interrupted."""
+        self._closed = True
+        got_turn = self._turn.acquire(timeout=STOP_SECONDS + 10)
+        try:
+            self._end_worker(gently=got_turn)
+        finally:
+            if got_turn:
+                self._turn.release()
+
+    def _smaller_each_time(
+        self, attempt: Callable[[float], None], sizes: Sequence[float], unit: str
+    ) -> None:
+        reasons = []
+        for size in sizes:
+            try:
+                return attempt(size)
+            except _NoMemory as error:
+                self._end_worker()
+                reasons.append(f"{size:g} {unit}: {error}")
+        raise OutOfMemory(
+            f"memory ran out {len(sizes)} times ({'; '.join(reasons)}): "
+            "use a smaller model, shorter rows or a machine with more memory"
+        )
+
+    def _load(self, model: ModelRef, stop: Stop) -> None:
+        """Have a running worker with this base in memory."""
+        if self._link and self._link.process.poll() is not None:
+            self._end_worker()
+        if self._link is None:
+            self._link = WorkerLink(self._log_file, self._command)
+            self._base = None
+            self._record_child(self._link.info)
+        if self._base == (model.path, model.revision):
+            return
+        fields = {
+            "model": asdict(model),
+            "precision": self.precision,
+            "device": self.device,
+            "threads": self._threads,
+        }
+        self._base = None
+        self._exchange("load", fields, {"loaded": self._settle}, stop, lambda: LOAD_SECONDS)
+        self._base = (model.path, model.revision)
+
+    def _settle(self, report: dict[str, Any]) -> None:
+        self.device, self.precision = report["device"], report["precision"]
+        self.tried = report["tried"] or self.tried
+
+    def _call(
+        self,
+        model: ModelRef,
+        do: str,
+        fields: Mapping[str, Any],
+        handlers: Mapping[str, Handler],
+        stop: Stop,
+        limit: Callable[[], float] = lambda: STALL_SECONDS,
+    ) -> None:
+        self._load(model, stop)
+        fixed = self._stall_seconds
+        self._exchange(do, fields, handlers, stop, limit if fixed is None else lambda: fixed)
+
+    def _exchange(
+        self,
+        do: str,
+        fields: Mapping[str, Any],
+        handlers: Mapping[str, Handler],
+        stop: Stop,
+        limit: Callable[[], float],
+    ) -> None:
+        """One command to the worker; what goes wrong comes out as an error of engine.errors.
+
+        A worker is kept only when it is known to be well: after an answer of its own, and not after
+        running out of memory.
+        """
+        assert self._link is not None
+        well = False
+        try:
+            converse(self._link, do, fields, handlers, lambda: stop() or self._closed, limit)
+            well = True
+        except WorkerGone as gone:
+            raise self._lost(gone, do) from None
+        except WorkerSilent as silent:
+            if silent.stopping:
+                raise Interrupted(
+                    f"stopped in {do}; the worker did not answer and was ended"
+                ) from None
+            raise _Stalled(f"the worker made {silent} in {do} and was ended") from None
+        except WorkerError as error:
+            well = error.kind not in ("memory", "broken")
+            raise self._reported(error, do) from None
+        finally:
+            if not well:
+                self._end_worker()
+
+    def _lost(self, gone: WorkerGone, do: str) -> WorkerFailed:
+        if gone.code == KILLED:
+            return _NoMemory("the system killed the worker, as it does when memory runs out")
+        return WorkerLost(
+            f"the worker ended with status {gone.code} in {do}; its log is {self._log_file}. "
+            "The next call starts a new one"
+        )
+
+    def _reported(self, error: WorkerError, do: str) -> EngineError:
+        if error.kind == "stopped":
+            return Interrupted(str(error))
+        if error.kind == "model":
+            return ModelUnavailable(str(error))
+        if error.kind == "memory":
+            return _NoMemory(str(error))
+        if error.kind == "broken":
+            return WorkerFailed(f"the worker failed in {do}: {error}; see {self._log_file}")
+        return WorkerFailed(str(error))
+
+    @property
+    def _log_file(self) -> Path:
+        return self.log_dir / "worker.log"
+
+    def _end_worker(self, gently: bool = False) -> None:
+        link, self._link, self._base = self._link, None, None
+        if link:
+            link.end(gently)
+            self._forget_child(link.info)
+
+
+class _Turn:
+    """Waits for the engine's turn, and gives up when a stop is asked for meanwhile."""
+
+    def __init__(self, engine: WorkerEngine, stop: Stop) -> None:
+        self._engine, self._stop = engine, stop
+
+    def __enter__(self) -> None:
+        while not self._engine._turn.acquire(timeout=0.2):
+            if self._stop() or self._engine._closed:
+                raise Interrupted("stopped while waiting for the worker")
+        if self._engine._closed:
+            self._engine._turn.release()
+            raise Interrupted("the engine is closed")
+
+    def __exit__(self, *error: object) -> None:
+        self._engine._turn.release()
+
+
+class _StepWatch:
+    """How long a training step may take, from those seen so far."""
+
+    def __init__(self) -> None:
+        self._seconds: list[float] = []
+        self._last: float | None = None
+
+    def saw(self, progress: TrainProgress) -> None:
+        if self._last is not None:
+            self._seconds.append(progress.seconds - self._last)
+        self._last = progress.seconds
+
+    def limit(self) -> float:
+        median = statistics.median(self._seconds[-50:]) if self._seconds else 0.0
+        return max(STALL_SECONDS, STALL_STEPS * median)

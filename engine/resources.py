@@ -1,0 +1,105 @@
+"""What runs share on a machine: base models found once, and the one worker."""
+
+import json
+import threading
+from pathlib import Path
+
+from sqlmodel import Session, col, select
+
+from data.files import write_durable
+from data.home import Home
+from data.store import Store
+from data.tables import Child, now
+from engine.children import ChildInfo
+from engine.models import simulated
+from engine.models.registry import EMBEDDED, ensure_embedded, find_base
+from engine.models.worker_engine import WorkerEngine
+from engine.types import ModelEngine, ModelRef, Stop
+
+
+class BaseModels:
+    """Base models by name. Each is verified whole once in a server's life."""
+
+    def __init__(self, home: Home, gguf: Path | None) -> None:
+        self._home, self._gguf = home, gguf
+        self._found: dict[str, ModelRef] = {}
+
+    def __call__(self, name: str) -> ModelRef:
+        """The model of that name; the embedded one is made on first use."""
+        if name in simulated.MODELS:
+            return simulated.model_ref()
+        if name not in self._found:
+            self._found[name] = self._find(name)
+        return self._found[name]
+
+    def _find(self, name: str) -> ModelRef:
+        if name == EMBEDDED and self._gguf is not None:
+            return ensure_embedded(self._home.models, self._gguf)
+        return find_base(self._home.models, name)
+
+
+class Worker:
+    """The worker of this server's device, made when a run first needs it."""
+
+    def __init__(self, store: Store, home: Home, device: str) -> None:
+        self._store, self._home, self._device = store, home, device
+        self._lock = threading.Lock()
+        self._engine: WorkerEngine | None = None
+
+    def ready(self, base: ModelRef, stop: Stop) -> ModelEngine:
+        """The worker with a base loaded, at the precision measured as the faster on this device."""
+        engine = self._get()
+        engine.prepare(base, stop)
+        if engine.precision is not None and engine.precision != self._kept_precision():
+            kept = {"precision": engine.precision, "seconds_a_step": engine.tried}
+            write_durable(self._precision_file, json.dumps(kept).encode())
+        return engine
+
+    def _get(self) -> WorkerEngine:
+        with self._lock:
+            if self._engine is None:
+                self._engine = WorkerEngine(
+                    log_dir=self._home.logs,
+                    device=self._device,
+                    precision=self._kept_precision(),
+                    record_child=self._record,
+                    forget_child=self._forget,
+                )
+            return self._engine
+
+    def close(self) -> None:
+        """End the worker's process."""
+        with self._lock:
+            if self._engine is not None:
+                self._engine.close()
+
+    @property
+    def _precision_file(self) -> Path:
+        return self._home.path / f"precision-{self._device}.json"
+
+    def _kept_precision(self) -> str | None:
+        """What an earlier start measured, so that a run keeps one precision across restarts."""
+        try:
+            kept: str = json.loads(self._precision_file.read_text())["precision"]
+            return kept
+        except (OSError, ValueError, KeyError):
+            return None
+
+    def _record(self, info: ChildInfo) -> None:
+        child = Child(
+            pid=info.pid,
+            pgid=info.pgid,
+            started=str(info.started),
+            command=info.command,
+            purpose="worker",
+        )
+        self._store.write(lambda s: s.add(child))
+
+    def _forget(self, info: ChildInfo) -> None:
+        def change(s: Session) -> None:
+            query = select(Child).where(Child.pid == info.pid, col(Child.ended_at).is_(None))
+            for child in s.exec(query):
+                child.ended_at = now()
+                s.add(child)
+
+        self._store.write(change)

@@ -1,0 +1,225 @@
+"""The process that owns torch: `python -m engine.worker --fd N`, N being a socket to its parent.
+
+Commands come and reports go as JSON lines over that socket alone. Standard output and error are a
+log, in which no prompt or answer appears: sealed tasks pass through here. The process ends when its
+parent does, by the kernel's signal and by the end of the socket.
+
+Commands: load, generate, train, stop, quit. Reports: hello, beat, loaded, answers, step, trained,
+done, error.
+"""
+
+import argparse
+import errno
+import json
+import os
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from engine.children import die_with_parent
+from engine.errors import EngineError, Interrupted, ModelUnavailable
+from engine.types import Answer, Ask, LoraSettings, ModelRef, TrainJob, TrainProgress
+
+if TYPE_CHECKING:
+    from engine.models.weights import Loaded
+
+BEAT_SECONDS = 1.0
+MEMORY_WORDS = ("out of memory", "allocate memory", "not enough memory")
+
+
+def main() -> None:
+    """Serve one parent until it quits, ends, or closes the socket."""
+    die_with_parent()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--fd", type=int, required=True)
+    wire = socket.socket(fileno=parser.parse_args().fd)
+    worker = Worker(wire)
+    threading.Thread(target=worker.read, daemon=True).start()
+    threading.Thread(target=worker.beat, daemon=True).start()
+    worker.serve()
+
+
+class Worker:
+    """One model in memory and one command at a time; stop and quit are heard at any moment."""
+
+    def __init__(self, wire: socket.socket) -> None:
+        self.wire = wire
+        self.sending = threading.Lock()
+        self.commands: SimpleQueue[dict[str, Any]] = SimpleQueue()
+        self.loaded: Loaded | None = None
+        self.progress = 0  # tokens read, written or trained on since the start
+        self.stopped_id = -1  # the command that was asked to stop
+
+    def serve(self) -> None:
+        """Run commands in order; an error is reported and the next command is served."""
+        handlers = {"load": self.load, "generate": self.generate, "train": self.train}
+        self.say("hello", pid=os.getpid())
+        while True:
+            command = self.commands.get()
+            try:
+                handlers[command["do"]](command)
+                self.say("done", id=command["id"])
+            except Exception as error:  # noqa: BLE001 - the parent must hear of any
+                kind, text = describe(error)
+                self.say("error", id=command["id"], kind=kind, text=text)
+
+    def load(self, command: dict[str, Any]) -> None:
+        """Load a base; without a precision the faster one is found by a short trial."""
+        import torch
+        from transformers.utils import logging
+
+        from engine.models.probe import load_fastest
+        from engine.models.weights import load_base
+
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+        self.loaded = None
+        if command["threads"]:
+            torch.set_num_threads(command["threads"])
+        device = command["device"] or ("cuda" if torch.cuda.is_available() else "cpu")
+        ref = ModelRef(**command["model"])
+        tried: dict[str, float] = {}
+        if command["precision"]:
+            self.loaded = load_base(ref, command["precision"], device)
+        else:
+            self.loaded, tried = load_fastest(ref, device)
+        precision = self.loaded.precision
+        note(f"loaded {ref.base} {ref.revision} on {device} as {precision}, seconds a step {tried}")
+        self.say("loaded", device=device, precision=precision, tried=tried)
+
+    def generate(self, command: dict[str, Any]) -> None:
+        """Answer asks in batches, each reported as it is finished."""
+        from engine.models.generate import generate
+        from engine.models.weights import wear
+
+        loaded = self.need_model()
+        wear(loaded, ModelRef(**command["model"]))
+        asks = [Ask(**ask) for ask in command["asks"]]
+        generate(
+            loaded, asks, self.hand_over, self.stop_check(command), self.count, command["share"]
+        )
+        note(f"answered {len(asks)} asks with adapter {loaded.adapter_hash}")
+
+    def hand_over(self, answers: list[Answer]) -> None:
+        self.say("answers", answers=[asdict(answer) for answer in answers])
+
+    def train(self, command: dict[str, Any]) -> None:
+        """Train an adapter, with a report after every step."""
+        from engine.models.lora import train
+
+        job = job_from(command["job"])
+        result = train(
+            self.need_model(),
+            job,
+            self.report_step,
+            self.stop_check(command),
+            self.count,
+            command["part_rows"],
+            note,
+        )
+        note(f"trained {result.steps} steps to adapter {result.adapter_hash}")
+        self.say("trained", result=asdict(result))
+
+    def report_step(self, progress: TrainProgress) -> None:
+        self.say("step", progress=asdict(progress))
+
+    def need_model(self) -> "Loaded":
+        if self.loaded is None:
+            raise ModelUnavailable("no base model is loaded in the worker")
+        return self.loaded
+
+    def stop_check(self, command: dict[str, Any]) -> Callable[[], bool]:
+        return lambda: self.stopped_id == command["id"]
+
+    def count(self, tokens: int) -> None:
+        self.progress += tokens
+
+    def read(self) -> None:
+        """Take commands from the socket; its end is the parent's end, and so is this process's."""
+        try:
+            for command in lines(self.wire):
+                if command["do"] == "quit":
+                    break
+                if command["do"] == "stop":
+                    self.stopped_id = command["id"]
+                else:
+                    self.commands.put(command)
+        finally:
+            os._exit(0)
+
+    def beat(self) -> None:
+        """Say once a second how far things are, so that slow and hung can be told apart."""
+        while True:
+            self.say("beat", progress=self.progress)
+            time.sleep(BEAT_SECONDS)
+
+    def say(self, word: str, **fields: Any) -> None:
+        """Send one report; without a parent to hear it there is nothing left to do."""
+        data = json.dumps({"say": word, **fields}).encode() + b"\n"
+        try:
+            with self.sending:
+                self.wire.sendall(data)
+        except OSError:
+            os._exit(1)
+
+
+def lines(wire: socket.socket) -> Iterator[dict[str, Any]]:
+    """JSON lines from a socket until its end."""
+    with wire.makefile("rb") as file:
+        for line in file:
+            yield json.loads(line)
+
+
+def job_from(fields: dict[str, Any]) -> TrainJob:
+    """A training job from its plain form."""
+    parts = {"model": ModelRef(**fields["model"]), "settings": LoraSettings(**fields["settings"])}
+    return TrainJob(**{**fields, **parts})
+
+
+def describe(error: Exception) -> tuple[str, str]:
+    """Kind and text of an error for the parent, which must not hold a prompt or an answer."""
+    if isinstance(error, Interrupted):
+        return "stopped", str(error)
+    if isinstance(error, ModelUnavailable):
+        return "model", str(error)
+    if isinstance(error, EngineError):
+        return "failed", str(error)
+    if is_memory(error):
+        return "memory", first_line(error)
+    if isinstance(error, OSError):
+        kind = "disk" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "failed"
+        return kind, str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    note("".join(traceback.format_list(frames)) + type(error).__name__)
+    place = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}"
+    text = f": {first_line(error)}" if isinstance(error, RuntimeError) else ""
+    return "broken", f"{type(error).__name__} at {place}{text}"
+
+
+def is_memory(error: Exception) -> bool:
+    """Whether an error says that memory ran out, on a GPU or in main memory."""
+    import torch
+
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(word in str(error) for word in MEMORY_WORDS)
+
+
+def first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:300]
+
+
+def note(text: str) -> None:
+    """One line in the log, with the time."""
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    print(f"{stamp} {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""What happens in a run: its events, what people have steered, the jobs that it started."""
+
+from nicegui import ui
+
+from app.shapes import EventShape, JobShape, SteerShape
+from pages import states, words
+from pages.browser import When
+from pages.parts import box, card, icon, pill, text
+from pages.run_view import RunView
+
+
+class EventsCard:
+    """The live events, newest first; new ones are put on top and nothing else moves."""
+
+    def __init__(self, view: RunView) -> None:
+        self._view = view
+        self._newest = 0
+        with card("Live events", "newest first"):
+            self._none = text("Nothing has happened yet.", "pw-quiet", "div")
+            self._list = box("pw-events").props('tabindex=0 role=log aria-label="Live events"')
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Put what has happened since on top."""
+        fresh = [event for event in self._view.events if event.seq > self._newest]
+        for event in reversed(fresh):
+            with self._list:
+                _event(event).move(target_index=0)
+            self._newest = event.seq
+        rows = self._list.default_slot.children
+        for row in rows[len(self._view.events) :]:
+            self._list.remove(row)
+        self._none.set_visibility(not rows)
+
+
+def _event(event: EventShape) -> ui.element:
+    with box(f"pw-ev {'pw-err-ev' if event.kind == 'error' else ''}") as row:
+        icon(states.EVENT_ICONS.get(event.kind, states.UNKNOWN_ICON)).props["title"] = event.kind
+        with box("pw-txt"):
+            text(event.role, "pw-who")
+            text(event.text)
+        When(event.at, "age").classes("pw-tm")
+    return row
+
+
+def steers_card(steers: list[SteerShape]) -> None:
+    """Each steer with its receipt, newest first."""
+    with card("Steers", str(len(steers)) if steers else ""):
+        if not steers:
+            text("No steer was given.", "pw-quiet", "div")
+        for steer in reversed(steers):
+            with box("pw-rec"):
+                text(steer.text, "pw-q", "div")
+                with box("pw-trail"):
+                    sign = states.of(states.STEERS, steer.status)
+                    with box(sign.css, "span"):
+                        icon(sign.icon)
+                        text(_receipt(steer))
+                    if steer.round is not None and steer.status == "delivered":
+                        text(f"cited by plan, round {steer.round}")
+                    with box(tag="span"):
+                        text(f"{steer.author},")
+                        When(steer.at)
+
+
+def _receipt(steer: SteerShape) -> str:
+    if steer.status == "queued":
+        return "queued, waits for the next turn"
+    return f"{steer.status}: {steer.reason}" if steer.reason else steer.status
+
+
+def jobs_card(jobs: list[JobShape]) -> None:
+    """The jobs of the run, newest first."""
+    with card("Jobs of this run", str(len(jobs)) if jobs else ""):
+        if not jobs:
+            text("No job was started yet.", "pw-quiet", "div")
+            return
+        with box("pw-jobs", "table"):
+            with box(tag="thead"), box(tag="tr"):
+                for word, css in (("Job", ""), ("Type", ""), ("Round", "pw-num"), ("Status", "")):
+                    text(word, css, "th")
+            with box(tag="tbody"):
+                for job in reversed(jobs):
+                    _job(job)
+
+
+def _job(job: JobShape) -> None:
+    with box(tag="tr"):
+        text(job.job_id, "pw-mono", "td").props["title"] = job.job_id
+        text(job.type, tag="td")
+        text(str(job.round) if job.round is not None else words.DASH, "pw-num", "td")
+        with box(tag="td"):
+            pill(states.of(states.JOBS, job.status), "pw-plain")

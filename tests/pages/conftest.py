@@ -1,0 +1,62 @@
+"""A signed-in user of the console over a store of sample runs, behind the real guard."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from nicegui import app as web
+from nicegui.testing import User
+
+from app.access import Access, cookie_name
+from app.guard import Guard
+from app.service import Service
+from data.home import open_home
+from data.store import Store
+from tests import sample_run
+
+PORT = 8710
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(open_home(tmp_path / "home").database)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def access(store: Store, tmp_path: Path) -> Access:
+    made = Access(store, open_home(tmp_path / "home"))
+    made.ensure_owner()
+    return made
+
+
+@pytest.fixture
+def empty(user: User, store: Store, access: Access) -> User:
+    """Signed in to a project without runs."""
+    from pages import site  # dropped from sys.modules between tests, so imported anew
+
+    site.register(Service(store, "CPU, 2 cores"), access)
+    web.middleware_stack = Guard(
+        web.build_middleware_stack(), access=access, port=PORT, allowed_hosts=["test"]
+    )
+    link = access.sign_in_link("http://test")
+    token = access.open_session(link.partition("?link=")[2])
+    assert token is not None
+    user.http_client.cookies.set(cookie_name(PORT), token)
+    return user
+
+
+@pytest.fixture
+def console(empty: User, store: Store) -> User:
+    """Signed in to a project with every kind of sample run."""
+    sample_run.fill(store)
+    return empty
+
+
+def texts(user: User) -> list[str]:
+    """Every text on the page, in its order."""
+    from nicegui import ElementFilter, ui
+
+    with user:
+        return [label.text for label in ElementFilter(kind=ui.label)]
