@@ -6,6 +6,7 @@ This file wires the rooms together, and nothing else does.
 from __future__ import annotations  # an older Python gets as far as the message about itself
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
@@ -59,7 +60,9 @@ def serve(args: argparse.Namespace) -> int:
         print(f"Sign in once with {way_in}", flush=True)
         if not args.no_browser:
             open_browser(way_in)
-        serve_console(pawl, args.host, port)
+        signal.signal(signal.SIGTERM, _interrupt)  # the web server passes it on when it has ended
+        with contextlib.suppress(KeyboardInterrupt):
+            serve_console(pawl, args.host, port)
     return 0
 
 
@@ -228,7 +231,13 @@ def serve_console(pawl: opened, host: str, port: int) -> None:
 
     web.on_startup(guard)
     ui.run(
-        host=host, port=port, reload=False, show=False, show_welcome_message=False, **site.OPTIONS
+        host=host,
+        port=port,
+        reload=False,
+        show=False,
+        show_welcome_message=False,
+        timeout_graceful_shutdown=2,
+        **site.OPTIONS,
     )
 
 

@@ -109,7 +109,6 @@ def die_with_parent() -> None:
 
 
 def _info(pid: int, arguments: Sequence[str]) -> ChildInfo:
-    # Between fork and exec the command line is still the parent's, so it is not read from /proc.
     stat = _stat(pid)
     started = stat[1] if stat else 0
     return ChildInfo(pid=pid, started=started, pgid=pid, command=" ".join(arguments))
@@ -137,7 +136,7 @@ def _command(pid: int) -> str:
 def _signal_group(pgid: int, number: signal.Signals) -> None:
     try:
         os.killpg(pgid, number)
-    except ProcessLookupError:
+    except (ProcessLookupError, PermissionError):
         pass
 
 

@@ -4,17 +4,12 @@ from collections.abc import Callable
 
 from nicegui import ui
 
+from app.demo import demo_fields
 from app.errors import ServiceError
 from app.service import Service
 from pages import look
 from pages.frame import Visitor
 from pages.parts import box, icon, text
-
-DEMO = {
-    "brief": "Learn two-digit sums, and forget nothing else.",
-    "limits": {"max_model_cost_usd": 1.0},
-    "rounds": 2,
-}
 
 
 def no_runs(hint: str | None, visitor: Visitor, service: Service) -> None:
@@ -39,9 +34,7 @@ def no_runs(hint: str | None, visitor: Visitor, service: Service) -> None:
                 _demo_button(visitor, service)
             with box("pw-card"):
                 text("Start your own", "pw-h2", "h3")
-                text("From the command line, REST or an agent:", "pw-2", "div")
-                if hint:
-                    text(hint, "pw-code", "div").style("margin-top: 8px")
+                text(hint or "From the command line, REST or an agent.", "pw-2", "div")
 
 
 def no_match(clear: Callable[[], None]) -> None:
@@ -68,7 +61,7 @@ def _start_demo(visitor: Visitor, service: Service) -> None:
     if caller is None:
         return
     try:
-        run = service.start_run(caller, run="demo-1", **DEMO)
+        run = service.start_run(caller, **demo_fields(None, None, None, None))
     except ServiceError as error:
         ui.notify(str(error), type="negative")
         return

@@ -63,10 +63,15 @@ def ordered(versions: list[VersionScores]) -> list[VersionScores]:
 
 
 def columns_of(run: RunDetail) -> list[Key]:
-    """One column for each suite and split under one protocol; dev, blind, held out, guard."""
+    """One column for each suite and split under one protocol: dev, blind, held out, guard.
+
+    Blind tasks are new in each round; the newest round is shown, earlier ones are in the ledger.
+    """
     order = {"dev": 0, "blind": 1, "held_out": 2, "guard": 3}
     found = {key_of(score): score.round for score in reversed(_scores(run))}
-    return sorted(found, key=lambda key: (order.get(key[1], 9), found[key], key))
+    newest = max((round_ for key, round_ in found.items() if key[1] == "blind"), default=0)
+    shown = [key for key, round_ in found.items() if key[1] != "blind" or round_ == newest]
+    return sorted(shown, key=lambda key: (order.get(key[1], 9), found[key], key))
 
 
 def label(run: RunDetail, key: Key) -> str:
@@ -99,6 +104,7 @@ def paired_changes(run: RunDetail) -> dict[tuple[str, str], Interval]:
         if done.candidate is None or done.start_version != base:
             continue
         measured = {
+            "dev": difference_in(done.dev),
             "blind": done.gate.difference if done.gate else None,
             "held_out": difference_in(done.held_out),
             "guard": difference_in(done.guard),

@@ -69,8 +69,8 @@ def _receipt(steer: SteerShape) -> str:
     return f"{steer.status}: {steer.reason}" if steer.reason else steer.status
 
 
-def jobs_card(jobs: list[JobShape]) -> None:
-    """The jobs of the run, newest first."""
+def jobs_card(run: str, jobs: list[JobShape]) -> None:
+    """The jobs of the run, newest first, by the part of their id that tells them apart."""
     with card("Jobs of this run", str(len(jobs)) if jobs else ""):
         if not jobs:
             text("No job was started yet.", "pw-quiet", "div")
@@ -81,12 +81,12 @@ def jobs_card(jobs: list[JobShape]) -> None:
                     text(word, css, "th")
             with box(tag="tbody"):
                 for job in reversed(jobs):
-                    _job(job)
+                    _job(job, job.job_id.removeprefix(f"{run}-"))
 
 
-def _job(job: JobShape) -> None:
+def _job(job: JobShape, name: str) -> None:
     with box(tag="tr"):
-        text(job.job_id, "pw-mono", "td").props["title"] = job.job_id
+        text(name, "pw-mono", "td").props["title"] = job.job_id
         text(job.type, tag="td")
         text(str(job.round) if job.round is not None else words.DASH, "pw-num", "td")
         with box(tag="td"):

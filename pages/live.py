@@ -36,22 +36,26 @@ def poll(look: Callable[[], Awaitable[bool]], seconds: float = SECONDS) -> None:
 
     It stops for good when `look` says False: nothing more is to come.
     """
-    over = False
+    over = busy = False
 
     async def tick() -> None:
-        nonlocal over
-        over = not await look()
+        nonlocal over, busy
+        if over or busy:  # two looks at once would both take the same news
+            return
+        busy = True
+        try:
+            over = not await look()
+        finally:
+            busy = False
         if over:
             timer.deactivate()
 
     async def visibility(visible: bool) -> None:
-        if over:
-            return
-        if visible:
+        if visible and not over:
             timer.activate()
             await tick()
         else:
             timer.deactivate()
 
     timer = ui.timer(seconds, tick, immediate=False)
-    ui.on("pawl-visible", lambda event: visibility(bool(event.args)))
+    ui.on("pawlVisible", lambda event: visibility(bool(event.args)))

@@ -49,7 +49,7 @@
   });
 
   document.addEventListener("visibilitychange", () => {
-    if (window.did_handshake) emitEvent("pawl-visible", document.visibilityState === "visible");
+    if (window.did_handshake) emitEvent("pawlVisible", document.visibilityState === "visible");
   });
 
   // A closed connection may mean that the sign-in has ended: then the page leads to the sign-in page.

@@ -19,5 +19,5 @@ def panels(view: RunView) -> list[Part]:
             drawn.append(ChartCard(lambda: loss_chart(view.live)))
         with box("pw-stack"):
             drawn.append(Panel(lambda: steers_card(view.live.steers), lambda: view.live.steers))
-            drawn.append(Panel(lambda: jobs_card(view.live.jobs), lambda: view.live.jobs))
+            drawn.append(Panel(lambda: jobs_card(view.run, view.live.jobs), lambda: view.live.jobs))
     return drawn

@@ -13,7 +13,7 @@ from pages.parts import card, text
 from pages.run_view import RunView
 
 COLOURS = 6
-MOST_REASONS = 12
+MOST_REASONS = 6
 
 
 def panels(view: RunView) -> list[Part]:
@@ -84,7 +84,10 @@ def _row(run: RunDetail, one: RoundShape) -> dict[str, Any]:
 
 
 def _dev_change(run: RunDetail, one: RoundShape) -> dict[str, str]:
-    """Candidate less the version it started from, of dev means; its interval is in the gate."""
+    """Candidate less best on dev, paired; without a pairing the difference of the two means."""
+    paired = difference_in(one.dev)
+    if paired is not None:
+        return _difference(paired)
     means = {v.version: s.mean for v in run.versions for s in v.scores if s.split == "dev"}
     before, after = means.get(one.start_version), means.get(one.candidate or "")
     gain = after - before if before is not None and after is not None else None
@@ -115,15 +118,23 @@ def _settings(plan: dict[str, Any]) -> list[dict[str, str]]:
         "Planner": plan.get("planner"),
         "Method": plan.get("method"),
         **{_words(name): value for name, value in (plan.get("settings") or {}).items()},
-        "Tasks": {name: one.get("tasks") for name, one in families.items()},
-        "Rests on": [
-            f"{one.get('family')}, {one.get('difficulty')}: {one.get('right')} of {one.get('n')}"
-            for one in because[:MOST_REASONS]
-        ],
+        "Tasks": {words.family(name): one.get("tasks") for name, one in families.items()},
+        "Rests on": _reasons(because),
         "Note": plan.get("note"),
     }
     told = {term: value for term, value in lines.items() if value not in (None, {}, [])}
     return [{"term": term, "value": words.one_line(value)} for term, value in told.items()]
+
+
+def _reasons(because: list[dict[str, Any]]) -> str | None:
+    """The measured failures that say most: the most wrong answers first."""
+    worst = sorted(because, key=lambda one: one["right"] - one["n"])[:MOST_REASONS]
+    told = [
+        f"{words.family(one['family'])}, {one['difficulty']}: {one['right']} of {one['n']} right"
+        for one in worst
+    ]
+    more = len(because) - len(worst)
+    return "; ".join([*told, *([f"and {more} more"] if more else [])]) or None
 
 
 def _words(name: str) -> str:
@@ -136,7 +147,7 @@ def _mix(counts: dict[str, int]) -> list[dict[str, str]]:
     largest_first = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return [
         {
-            "name": name,
+            "name": words.family(name),
             "count": words.count(number),
             "share": f"{100 * number / total:.0f}%" if total else words.DASH,
             "width": f"flex: {number}; background: var(--pw-series-{index % COLOURS + 1})",
@@ -148,6 +159,7 @@ def _mix(counts: dict[str, int]) -> list[dict[str, str]]:
 
 def _results(one: RoundShape) -> list[dict[str, str]]:
     measured = {
+        "Dev": difference_in(one.dev),
         "Blind": one.gate.difference if one.gate else None,
         "Held out": difference_in(one.held_out),
         "Guard": difference_in(one.guard),
@@ -162,7 +174,7 @@ def _audit(audit: AuditShape) -> dict[str, str]:
         "word": sign.word,
         "css": sign.css,
         "icon": sign.icon,
-        "type": audit.type,
+        "type": audit.type.replace("_", " "),
         "reason": reason,
     }
 
@@ -224,9 +236,9 @@ OUTCOME = (
     '<div v-for="one in props.row.results" class="pw-row pw-between" style="padding: 2px 0">'
     '<span class="pw-2">{{ one.name }}</span>' + FIGURE.format("one") + "</div>"
     '<h3 class="pw-h3">Audits</h3><div v-if="!props.row.audits.length" class="pw-faint">—</div>'
-    '<div v-for="one in props.row.audits" class="pw-audit">'
+    '<div class="pw-audits"><div v-for="one in props.row.audits" class="pw-audit">'
     + PILL.format("one", "one.word").replace("pw-state", "pw-state pw-plain")
-    + '<span>{{ one.type }}</span><span class="pw-2 pw-break">{{ one.reason }}</span></div>'
+    + '<span>{{ one.type }}</span><span class="pw-2 pw-break">{{ one.reason }}</span></div></div>'
 )
 BODY = (
     "<q-tr :props=\"props\" :class=\"props.expand ? 'pw-opened' : ''\"><q-td auto-width>"

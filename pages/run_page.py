@@ -20,24 +20,27 @@ TABS = {"overview": "Overview", "evaluations": "Evaluations", "rounds": "Rounds"
 ALIASES = {"live": "overview"}
 
 
-def run_page(
+async def run_page(
     visitor: Visitor, service: Service, access: Access, run: str, query: dict[str, str]
 ) -> None:
     """Build the page; a run that this visitor cannot see gets the same words as a missing one."""
+    refusal, view = "", None
+    try:
+        view = await asyncio.to_thread(RunView.read_first, visitor, service, run)
+    except ServiceError as error:
+        refusal = str(error)
     with frame(visitor, service, access.project_name(visitor.caller.project_id)):
-        try:
-            view = RunView.read_first(visitor, service, run)
-        except ServiceError as error:
-            _not_here(str(error))
-            return
-        RunPage(view, query).build()
+        if view is None:
+            _not_here(refusal)
+        else:
+            RunPage(view, query).build()
 
 
 def _not_here(message: str) -> None:
     ui.status_code(404)
     with box("pw-head pw-head-plain", "header"):
         text("Run", "pw-h1", "h1")
-    with box("pw-page", "main"):
+    with box("pw-page"):
         trouble(message)
         with ui.link(target="/"):
             icon("sym_o_arrow_back")
@@ -59,7 +62,7 @@ class RunPage:
         with box("pw-head", "header"):
             self._head = Panel(lambda: head(self.view), self._head_shows)
             self._tabs()
-        self._body = box("pw-page", "main")
+        self._body = box("pw-page")
         self._draw_tab()
         if not self.view.ended:
             poll(self._look)
@@ -90,7 +93,7 @@ class RunPage:
             self._counts.append((text(str(numbers[name]()), "n"), numbers[name]))
 
     def _open(self, tab: str) -> None:
-        if tab == self.tab:
+        if tab == self.tab or tab not in TABS:
             return
         self.tab = tab
         self._address.show({"tab": None if tab == "overview" else tab})

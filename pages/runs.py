@@ -74,7 +74,7 @@ class Listing:
             text("Model loops", "pw-h1", "h1")
             refresh = ui.button("Refresh", icon="sym_o_refresh", color=None, on_click=self.refresh)
             refresh.props("no-caps outline")
-        with box("pw-page", "main"):
+        with box("pw-page"):
             self._address = Address("/", self._went_back)
             with box("pw-row pw-wrap pw-filter").style("gap: 12px") as self._filter:
                 self._search_field()

@@ -29,9 +29,9 @@ def register(service: Service, access: Access) -> None:
     def runs(request: Request) -> None:
         runs_page(Visitor.of(request), service, access, dict(request.query_params))
 
-    def run(request: Request, run: str) -> None:
+    async def run(request: Request, run: str) -> None:
         ui.page_title(f"{run} · Pawl")
-        run_page(Visitor.of(request), service, access, run, dict(request.query_params))
+        await run_page(Visitor.of(request), service, access, run, dict(request.query_params))
 
     ui.page("/", title="Model loops · Pawl")(runs)
     ui.page("/runs/{run}", title="Run · Pawl")(run)

@@ -121,6 +121,8 @@ def _hypothesis(run: RunDetail) -> str | None:
 
 def _step(number: int, step: StepState, now: str | None) -> None:
     figure = now if step.state == "now" else step.text
+    if figure in states.DECISIONS:
+        figure = states.DECISIONS[figure].word
     with box(f"pw-step pw-{step.state}", "li"):
         with box("pw-dot", "span"):
             if step.state == "done":

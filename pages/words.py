@@ -82,6 +82,11 @@ def short_hash(text: str) -> str:
     return f"{text[:4]} {text[4:8]}".strip() or DASH
 
 
+def family(family_id: str) -> str:
+    """A family's id as words, without its domain: add carry."""
+    return family_id.rpartition(".")[2].replace("_", " ")
+
+
 def one_line(value: object) -> str:
     """Any plain value of a plan or a settings record as one line of text."""
     if value is None or value == "":

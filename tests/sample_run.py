@@ -221,6 +221,7 @@ def _promoted_round(session: Session, run: str, dev: dict[str, Scores]) -> None:
         "blind": blind,
         "checks": _checks(blind),
         "rule": {"alpha": 0.0304, "min_gain": 0.02, "noise": 0.004, "tolerance": 0.05},
+        "dev": as_dict(compare(dev["base"], dev["candidate-1"])),
         "against_base": as_dict(compare(dev["base"], dev["candidate-1"])),
         "candidate": "candidate-1",
         "best": "base",
@@ -244,7 +245,8 @@ def _inconclusive_round(session: Session, run: str, dev: dict[str, Scores]) -> N
     paired = as_dict(compare(dev["candidate-1"], dev["candidate-2"]))
     row.reason = f"not proven better than candidate-1 on dev: {points(paired)}, n {DEV_N}"
     row.ended_at = ago(minutes=2)
-    row.evidence = {"against_base": as_dict(compare(dev["base"], dev["candidate-2"]))}
+    against_base = as_dict(compare(dev["base"], dev["candidate-2"]))
+    row.evidence = {"dev": paired, "against_base": against_base}
     session.add(row)
     _audit(session, run, 2, "leak", "error", "RuntimeError: the index is not there (examine)")
 

@@ -121,6 +121,7 @@ def test_the_ledger_tells_what_each_round_did(detail: RunDetail) -> None:
     second, first = rounds.ledger_rows(detail)
     assert (second["number"], second["decision"]) == (2, "inconclusive")
     assert second["blind"]["mean"] == "—"
+    assert second["dev"] == {"mean": "+0.017", "span": "−0.044 to 0.077"}
     assert (first["decision"], first["version"], first["rows"]) == (
         "promote",
         "candidate-1",
@@ -136,7 +137,7 @@ def test_the_ledger_tells_what_each_round_did(detail: RunDetail) -> None:
     assert first["steers"] == ["Prefer long carry chains."]
     assert {"term": "Planner", "value": "built-in"} in first["settings"]
     assert {"term": "Tasks", "value": "sums 280, products 120"} in first["settings"]
-    assert [one["name"] for one in first["results"]] == ["Blind", "Held out", "Guard"]
+    assert [one["name"] for one in first["results"]] == ["Dev", "Blind", "Held out", "Guard"]
     assert second["audits"][0]["word"] == "error"
 
 

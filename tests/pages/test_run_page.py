@@ -1,10 +1,11 @@
 """One run: header, tabs in the address, live overview, and what is not there."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
-from nicegui import ui
+from nicegui import Client, ui
 from nicegui.testing import User
 
 from app.access import Access, cookie_name
@@ -52,7 +53,7 @@ async def test_steers_carry_their_receipts(console: User) -> None:
     await console.open(f"/runs/{RUNNING}")
     await console.should_see("queued, waits for the next turn")
     await console.should_see("cited by plan, round 2")
-    await console.should_see("arith-carry-2-r2")
+    assert "r2" in texts(console)  # the job
 
 
 @pytest.mark.parametrize(
@@ -162,3 +163,22 @@ async def test_what_models_and_people_write_is_text(console: User, store: Store,
     assert "window.pwned=1</script>" not in page.text
     for element in console.find(ui.html).elements:
         assert "pwned" not in element.content
+
+
+async def test_a_page_that_nobody_sees_does_not_ask(console: User, store: Store) -> None:
+    client = await console.open(f"/runs/{RUNNING}")
+    tell_visibility(client, False)
+    await asyncio.sleep(0.1)
+    store.write(lambda session: append(session, RUNNING, "message", "while nobody looked"))
+    await asyncio.sleep(3.3)
+    await console.should_not_see("while nobody looked", retries=1)
+    tell_visibility(client, True)
+    await console.should_see("while nobody looked", retries=10)
+
+
+def tell_visibility(client: Client, visible: bool) -> None:
+    """What the browser sends when its tab is hidden or shown."""
+    listeners = client.layout._event_listeners.values()
+    (listener,) = (one for one in listeners if one.type == "pawlVisible")
+    said = [json.dumps(visible)]
+    client.handle_event({"id": client.layout.id, "listener_id": listener.id, "args": said})

@@ -4,6 +4,7 @@ from typing import Any
 
 from nicegui import ui
 from nicegui.testing import User
+from sqlmodel import select
 
 from app.access import Access
 from data.store import Store
@@ -135,9 +136,9 @@ async def test_a_project_without_runs_says_how_to_start(empty: User) -> None:
 async def test_one_click_starts_the_demo(empty: User, store: Store) -> None:
     await empty.open("/")
     empty.find("Run the demo").click()
-    await empty.should_see("demo-1-r1", retries=10)
+    await empty.should_see("Jobs of this run", retries=10)
     with store.read() as session:
-        run = session.get_one(Run, "demo-1")
+        (run,) = session.exec(select(Run)).all()
     assert (run.state, run.actor, run.rounds_target) == ("starting", "owner", 2)
 
 
@@ -163,7 +164,7 @@ async def test_a_right_taken_away_after_the_page_was_opened_is_gone(
     empty.find("Run the demo").click()
     await empty.should_see("No runs in this project yet")
     with store.read() as session:
-        assert session.get(Run, "demo-1") is None
+        assert session.exec(select(Run)).first() is None
 
 
 async def test_a_new_run_appears_by_itself(empty: User, store: Store) -> None:

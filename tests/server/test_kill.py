@@ -1,0 +1,102 @@
+"""The real worker at work when its server is killed: the next server carries the run on."""
+
+import time
+
+import pytest
+from sqlmodel import col, select
+
+from data.tables import Evaluation, Live, Round, Run, Sample, Step, TrainPoint, Version
+from tests.server.process import Server, is_running
+
+ENDED = ("finished", "failed", "stopped")
+RUN = "smoke-1"
+
+pytestmark = pytest.mark.timeout(600)
+
+
+def finish(server: Server, seconds: float = 240) -> Run:
+    """The run's row once it has ended."""
+    query = select(Run).where(Run.id == RUN, col(Run.state).in_(ENDED))
+    found: Run = server.wait_for(query, seconds)[0]
+    return found
+
+
+def outcome(server: Server) -> dict:
+    """What must be the same however often the server died."""
+    rounds = server.read(select(Round))
+    samples = server.read(select(Sample))
+    return {
+        "decisions": [(r.number, r.decision, r.reason, r.rows) for r in rounds],
+        "versions": sorted(v.version_hash for v in server.read(select(Version))),
+        "evaluations": sorted(
+            (e.round, e.version, e.split, e.repeat, e.mean) for e in server.read(select(Evaluation))
+        ),
+        "samples": sorted((s.evaluation, s.task, s.attempt, s.text) for s in samples),
+    }
+
+
+@pytest.fixture(scope="module")
+def golden(tmp_path_factory):
+    """An uninterrupted run, and the home it left, so that the others need not convert the model."""
+    server = Server(tmp_path_factory.mktemp("golden"))
+    try:
+        server.start_run(run=RUN, preset="smoke")
+        run = finish(server)
+        assert run.state == "finished", run.reason
+        yield server.home, outcome(server)
+    finally:
+        server.close()
+
+
+@pytest.fixture
+def server(tmp_path, golden):
+    """A fresh home that shares the converted base model and the measured precision."""
+    (tmp_path / "models").symlink_to(golden[0].models)
+    measured = golden[0].path / "precision-cpu.json"
+    (tmp_path / measured.name).write_bytes(measured.read_bytes())
+    servers = [Server(tmp_path)]
+    yield servers
+    servers[-1].close()
+
+
+AT_WORK = {
+    "training": select(TrainPoint).where(TrainPoint.step >= 5),
+    "evaluation": select(Live).where(Live.phase == "develop", col(Live.done) > 0),
+}
+
+
+@pytest.mark.parametrize("moment", sorted(AT_WORK))
+def test_a_server_killed_in_the_middle_is_carried_on_by_the_next_one(server, golden, moment):
+    server[0].start_run(run=RUN, preset="smoke")
+    server[0].wait_for(AT_WORK[moment], 240)
+    workers = server[0].children()
+    assert workers
+    server[0].kill()
+    died = time.monotonic()
+    while any(is_running(pid) for pid in workers):
+        assert time.monotonic() - died < 5, "the worker outlived its server"
+        time.sleep(0.05)
+    before = {step.id for step in server[0].read(select(Step))}
+    restarted = time.monotonic()
+    server.append(Server(server[0].home.path))
+    server[1].wait_for(select(Step).where(col(Step.id).not_in(before)), 10)
+    assert time.monotonic() - restarted < 10
+    assert finish(server[1]).state == "finished"
+    assert outcome(server[1]) == golden[1]
+    done = [(s.round, s.step) for s in server[1].read(select(Step)) if s.status == "done"]
+    assert len(done) == len(set(done))
+
+
+def test_sigterm_in_training_leaves_the_run_resumable_and_no_child(server, golden):
+    server[0].start_run(run=RUN, preset="smoke")
+    server[0].wait_for(AT_WORK["training"], 240)
+    workers = server[0].children()
+    assert server[0].terminate(20) == 0
+    assert not any(is_running(pid) for pid in workers)
+    left = server[0].run(RUN)
+    assert left.state == "paused" and left.reason.startswith("interrupted")
+    steps = server[0].read(select(TrainPoint))
+    server.append(Server(server[0].home.path))
+    assert finish(server[1]).state == "finished"
+    assert outcome(server[1]) == golden[1]
+    assert len(server[1].read(select(TrainPoint))) >= len(steps)
