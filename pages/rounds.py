@@ -128,12 +128,13 @@ def _settings(plan: dict[str, Any]) -> list[dict[str, str]]:
 
 def _reasons(because: list[dict[str, Any]]) -> str | None:
     """The measured failures that say most: the most wrong answers first."""
-    worst = sorted(because, key=lambda one: one["right"] - one["n"])[:MOST_REASONS]
+    whole = [one for one in because if {"family", "difficulty", "right", "n"} <= one.keys()]
+    worst = sorted(whole, key=lambda one: one["right"] - one["n"])[:MOST_REASONS]
     told = [
         f"{words.family(one['family'])}, {one['difficulty']}: {one['right']} of {one['n']} right"
         for one in worst
     ]
-    more = len(because) - len(worst)
+    more = len(whole) - len(worst)
     return "; ".join([*told, *([f"and {more} more"] if more else [])]) or None
 
 

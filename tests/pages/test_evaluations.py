@@ -74,6 +74,15 @@ def test_scores_under_another_protocol_are_not_compared(detail: RunDetail) -> No
     assert other["change"] == ""
 
 
+def test_only_the_newest_blind_round_has_a_column(detail: RunDetail) -> None:
+    first, second = detail.versions[1:]
+    blind = next(score for score in first.scores if score.split == "blind")
+    second.scores.append(blind.model_copy(update={"round": 2, "protocol_hash": "fresh tasks"}))
+    shown = [evaluations.label(detail, key) for key in evaluations.columns_of(detail)]
+    assert shown == ["arith · dev", "arith · blind, round 2", "arith · held out", "guard"]
+    assert matrix(detail)["candidate-2"]["arith · blind, round 2"]["change"] == ""
+
+
 async def test_the_claim_card_reports_the_gate(console: User) -> None:
     await console.open(f"/runs/{RUN}?tab=evaluations")
     for text in ("Claim: gate of round 1", "promote", "blind, over base", "7c1e 90ab"):
