@@ -224,6 +224,7 @@ def serve_console(pawl: opened, host: str, port: int) -> None:
     site.register(pawl.service, pawl.access)
     for route in sign_in.routes(pawl.access, port=port, page=sign_in_html):
         web.router.routes.insert(0, route)
+    web.get("/healthz")(lambda: {"status": "ok"})
 
     def guard() -> None:  # around everything, so after NiceGUI has built its own layers
         assert web.middleware_stack is not None

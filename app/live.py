@@ -14,15 +14,20 @@ EVENTS = 200
 POINTS = 500
 
 
-def run_live(session: Session, run: Run, since: int, limit: int = EVENTS) -> shapes.Live:
+def run_live(
+    session: Session, run: Run, since: int, limit: int = EVENTS, newest: bool = False
+) -> shapes.Live:
     """Events after `since`, oldest first, with everything else as it is now.
+
+    With `newest` only the last `limit` of them.
 
     While a page does not hold the last event of a run that has ended, `state` says running, so
     that a reader who stops at an end state has read everything.
     """
+    last = session.exec(select(func.max(Event.seq)).where(Event.run == run.id)).one() or 0
+    since = max(since, last - limit) if newest else since
     query = select(Event).where(Event.run == run.id, Event.seq > since)
     events = session.exec(query.order_by(col(Event.seq)).limit(limit)).all()
-    last = session.exec(select(func.max(Event.seq)).where(Event.run == run.id)).one() or 0
     cursor = events[-1].seq if events else since
     live = session.get(Live, run.id)
     has_more = cursor < last

@@ -173,6 +173,7 @@ def round_shape(session: Session, row: Round) -> shapes.RoundShape:
         rows_by_family=dict(families),
         gate=gate(row),
         dev=_sides(row.evidence.get("dev")),
+        dev_change=_change(row),
         held_out=_sides(blind.get("held_out")),
         guard=_sides(blind.get("guard")),
         audits=audits(session, row.run, row.number),
@@ -339,6 +340,11 @@ def _sides(figures: dict[str, Any] | None) -> dict[str, Any] | None:
         "candidate": _interval(figures["candidate"]).model_dump(),
         "difference": _difference(figures).model_dump(),
     }
+
+
+def _change(row: Round) -> shapes.Interval | None:
+    figures = row.evidence.get("against_base")
+    return _difference(figures) if figures else None
 
 
 def _interval(estimate: dict[str, Any]) -> shapes.Interval:

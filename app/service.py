@@ -56,13 +56,15 @@ class Service:
             row = runs.find_run(session, caller, run)
             return detail(session, row, self._device)
 
-    def run_live(self, caller: Caller, run: str, since: int = 0, limit: int = 200) -> shapes.Live:
-        """What a run does now, with the events after `since`."""
+    def run_live(
+        self, caller: Caller, run: str, since: int = 0, limit: int = 200, newest: bool = False
+    ) -> shapes.Live:
+        """What a run does now, with the events after `since`, or the newest of them."""
         caller.need(READ)
         if since < 0:
             raise InvalidRequest("since: give 0 or the last event's number")
         with self._store.read() as session:
-            return live.run_live(session, runs.find_run(session, caller, run), since, limit)
+            return live.run_live(session, runs.find_run(session, caller, run), since, limit, newest)
 
     def run_round(self, caller: Caller, run: str, number: int) -> shapes.RoundShape:
         """One round of a run."""

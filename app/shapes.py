@@ -153,6 +153,7 @@ class RoundShape(BaseModel):
     dev: (
         dict[str, Any] | None
     )  # best, candidate, difference: {mean, low, high}; n, coverage, p_value
+    dev_change: Interval | None  # candidate against the baseline on dev, paired
     held_out: dict[str, Any] | None
     guard: dict[str, Any] | None
     audits: list[AuditShape]

@@ -101,17 +101,18 @@ def paired_changes(run: RunDetail) -> dict[tuple[str, str], Interval]:
     found: dict[tuple[str, str], Interval] = {}
     base = next((v.version for v in run.versions if v.role == "baseline"), None)
     for done in run.rounds:
-        if done.candidate is None or done.start_version != base:
+        if done.candidate is None:
+            continue
+        if done.dev_change is not None:
+            found[done.candidate, "dev"] = done.dev_change
+        if done.start_version != base:
             continue
         measured = {
-            "dev": difference_in(done.dev),
             "blind": done.gate.difference if done.gate else None,
             "held_out": difference_in(done.held_out),
             "guard": difference_in(done.guard),
         }
         found |= {(done.candidate, split): d for split, d in measured.items() if d is not None}
-    if run.change is not None and run.best_version is not None:
-        found[run.best_version, "dev"] = run.change
     return found
 
 

@@ -8,7 +8,6 @@ from pages import states
 from pages.frame import Visitor
 
 KEPT_EVENTS = 100
-EVENT_PAGES = 100  # of 200 events, read before the page is shown
 
 
 @dataclass(kw_only=True, slots=True)
@@ -24,16 +23,12 @@ class RunView:
 
     @classmethod
     def read_first(cls, visitor: Visitor, service: Service, run: str) -> "RunView":
-        """Everything there is so far; the service's refusal when the run cannot be seen."""
+        """How the run stands now; the service's refusal when the run cannot be seen."""
         caller = visitor.caller
         detail = service.run_detail(caller, run)
-        live = service.run_live(caller, run)
+        live = service.run_live(caller, run, limit=KEPT_EVENTS, newest=True)
         view = cls(visitor=visitor, service=service, run=run, detail=detail, live=live)
         view._take(live.events)
-        for _ in range(EVENT_PAGES):
-            if not view.live.has_more:
-                break
-            view._read_on()
         return view
 
     @property

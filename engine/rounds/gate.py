@@ -82,7 +82,12 @@ def record(
         session.add(owner)
     text = f"round {round_}: {result['decision'].replace('_', ' ')}, {result['reason']}"
     events.append(session, run.id, "round", text)
-    return {"decision": result["decision"], "reason": result["reason"], "text": result["decision"]}
+    decision = result["decision"]
+    return {
+        "decision": decision,
+        "reason": result["reason"],
+        "text": decision.replace("_", " "),
+    }
 
 
 def _gates_before(session: Session, run: str, round_: int) -> int:
