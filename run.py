@@ -69,10 +69,14 @@ def serve(args: argparse.Namespace) -> int:
 def demo(args: argparse.Namespace) -> int:
     """Run the main job without a browser; 0 when the run finished."""
     from app.demo import closing_table, result, write_json
+    from app.errors import ServiceError
 
     started = time.monotonic()
     try:
         run = run_demo(args)
+    except ServiceError as refused:
+        print(refused, file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("\nInterrupted. The run is kept: python3 run.py goes on with it.")
         return 130

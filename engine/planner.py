@@ -69,14 +69,16 @@ def _hypothesis(
     settings: Mapping[str, Any],
 ) -> str:
     """The plan in a sentence."""
-    worst = sorted(failing, key=lambda family: -failing[family])
-    named = ", ".join(
-        f"{families[family]['tasks']} on {labels[family]} ({failing[family]:.0%} wrong)"
-        for family in worst
-        if families[family]["tasks"]
-    )
+    worst = [f for f in sorted(failing, key=lambda f: -failing[f]) if families[f]["tasks"]]
+    named = _joined([f"{labels[family]} ({failing[family]:.0%} wrong)" for family in worst])
+    counts = _joined([str(families[family]["tasks"]) for family in worst])
     replay = settings.get("replay_share", 0)
     return (
-        f"Training on verified answers to new tasks in proportion to failure, {named},"
-        f" lifts the families that fail most; {replay:.0%} replay keeps general answers."
+        f"{named[:1].upper()}{named[1:]} need practice: verified answers to {counts} new tasks"
+        f" of them should lift them, with {replay:.0%} replay to keep general answers."
     )
+
+
+def _joined(words: list[str]) -> str:
+    """Words as people list them."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -123,6 +123,7 @@ def is_running(pid: int) -> bool:
 
 def result_of_demo(home: Path, *arguments: str, seconds: float) -> tuple[dict[str, Any], str]:
     """Run `run.py demo` to its end; its JSON and what it printed."""
+    home.mkdir(parents=True, exist_ok=True)
     file = home / "demo.json"
     command = [sys.executable, str(ROOT / "run.py"), "demo", "--json", str(file), *arguments]
     done = subprocess.run(

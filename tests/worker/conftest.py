@@ -33,10 +33,10 @@ def base(request: pytest.FixtureRequest) -> ModelRef:
 
 @pytest.fixture(scope="session")
 def loaded(base: ModelRef) -> Loaded:
-    """The embedded model in this process, in float32, with two threads."""
+    """The embedded model in this process, in float32, with one thread."""
     import torch
 
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     return load_base(base, "float32", "cpu")
 
 

@@ -1,7 +1,7 @@
 """The real worker on a bad day: `python -m tests.worker.hard_times KIND --fd N`.
 
 Kinds: `memory` and `killed` fail while more than two rows are computed at once, `hang` stops moving
-in the second step of its first training and ignores the polite signal, `crash` aborts.
+in the second step of its first training, `crash` aborts.
 """
 
 import os
@@ -37,8 +37,6 @@ def main() -> None:
         return real(wrapped, batch, part_rows, *rest)
 
     lora.accumulate = accumulate
-    if KIND == "hang":
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     worker.main()
 
 

@@ -1,5 +1,6 @@
 """Training: the same arithmetic however it is cut up, stopped or continued."""
 
+import warnings
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from engine.errors import Interrupted, ModelUnavailable, WorkerFailed
 from engine.models import batches, lora
 from engine.models.batches import plan_steps, read_rows, split_step
 from engine.models.registry import with_adapter
-from engine.models.weights import Loaded, wear
+from engine.models.weights import Loaded, load_base, wear
 from engine.types import LoraSettings, ModelRef, TrainJob, TrainProgress, TrainResult
 from tests.worker.samples import job, never, write_rows
 
@@ -25,8 +26,6 @@ def _train(loaded: Loaded, training: TrainJob, stop_after: int | None = None) ->
 
 @pytest.fixture
 def loaded_tiny(tiny: ModelRef) -> Loaded:
-    from engine.models.weights import load_base
-
     return load_base(tiny, "float32", "cpu")
 
 
@@ -41,23 +40,21 @@ def test_steps_depend_on_seed_and_epoch_alone() -> None:
     assert plan_steps(50, 8, 3.0, seed=3)[:18] == once
 
 
-def test_parts_of_a_step_give_the_gradients_of_the_whole(loaded: Loaded, tmp_path: Path) -> None:
-    """Rows alone, in parts of three, and all at once with a shared beginning computed once."""
-    rows = read_rows(loaded.tokenizer, Path(write_rows(tmp_path / "rows.jsonl", 8)), 1024)
+def test_parts_of_a_step_give_the_gradients_of_the_whole(tiny: ModelRef, tmp_path: Path) -> None:
+    """Rows alone, in pairs, and all at once with their beginning computed once; in float64."""
+    loaded = load_base(tiny, "float64", "cpu")
+    rows = read_rows(loaded.tokenizer, Path(write_rows(tmp_path / "rows.jsonl", 6)), 1024)
     wrapped, _ = lora.add_lora(loaded, LoraSettings(rank=2))
-    try:
-        _wake(wrapped)
-        results = [_gradients(wrapped, rows, part) for part in (1, 3, 8)]
-    finally:
-        wrapped.unload()
-        loaded.model.eval().requires_grad_(False)
-    assert batches.shared_beginning(split_step(rows, 8)[0]) > 8
+    wrapped.double()
+    _wake(wrapped)
+    results = [_gradients(wrapped, rows, part) for part in (1, 2, 6)]
+    assert batches.shared_beginning(split_step(rows, 6)[0]) > 8
     (loss, alone), *others = results
     for other_loss, gradients in others:
-        assert other_loss == pytest.approx(loss, abs=1e-5)
+        assert other_loss == pytest.approx(loss, abs=1e-6)
         for name, gradient in alone.items():
             scale = float(gradient.abs().max())
-            assert float((gradients[name] - gradient).abs().max()) <= 1e-4 * scale
+            assert float((gradients[name] - gradient).abs().max()) <= 1e-5 * scale
 
 
 def _wake(wrapped: object) -> None:
@@ -80,9 +77,9 @@ def _gradients(wrapped: object, rows: list[batches.TrainRow], part: int) -> tupl
 def test_a_real_training_learns_and_names_its_adapter_by_content(
     loaded: Loaded, base: ModelRef, tmp_path: Path
 ) -> None:
-    training = job(tmp_path, base, rows=32, batch_size=8, learning_rate=2e-3)
+    training = job(tmp_path, base, rows=24, batch_size=6, learning_rate=2e-3)
     result = _train(loaded, training)
-    assert result.steps == 4 and result.rows_used == 32
+    assert result.steps == 4 and result.rows_used == 24
     assert result.loss_last < result.loss_first
     folder = Path(result.adapter_dir)
     assert folder == tmp_path / "out" / result.adapter_hash
@@ -106,7 +103,9 @@ def _merges_as_peft_does(loaded: Loaded, worn: ModelRef) -> None:
     ours = loaded.model(ids).logits
     wear(loaded, ModelRef(base=worn.base, path=worn.path, revision=worn.revision))
     assert torch.equal(loaded.model(ids).logits, bare)
-    wrapped = PeftModel.from_pretrained(loaded.model, worn.adapter)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # one of PEFT's own
+        wrapped = PeftModel.from_pretrained(loaded.model, worn.adapter)
     theirs = wrapped(input_ids=ids).logits
     wrapped.unload()
     assert float((ours - theirs).abs().max()) < 1e-3 < float((ours - bare).abs().max())
@@ -163,7 +162,7 @@ def test_an_adapter_is_continued_and_must_fit(
     first = _train(loaded_tiny, job(tmp_path / "first", tiny, **fast))
     worn = with_adapter(tiny, Path(first.adapter_dir))
     second = _train(loaded_tiny, job(tmp_path / "second", worn, **fast))
-    assert second.loss_first < first.loss_first - 0.5
+    assert second.loss_first < first.loss_first - 0.05
     assert second.adapter_hash != first.adapter_hash
     manifest = read_manifest(Path(second.adapter_dir))
     assert manifest["about"]["continued_from"] == first.adapter_hash
