@@ -49,12 +49,11 @@ def main(argv: list[str]) -> int:
 
 def serve(args: argparse.Namespace) -> int:
     """Serve the console and print its link."""
-    from app.serving import choose_port, note_server
+    from app.serving import choose_port
 
     port = choose_port(args.host, args.port, PORTS)
     url = f"http://{args.host}:{port}"
-    with opened() as pawl:
-        note_server(pawl.home, url)
+    with opened(url) as pawl:
         way_in = pawl.access.sign_in_link(url)
         print(f"Pawl is at {url}, home folder {pawl.home.path}", flush=True)
         print(f"Sign in once with {way_in}", flush=True)
@@ -68,13 +67,13 @@ def serve(args: argparse.Namespace) -> int:
 
 def demo(args: argparse.Namespace) -> int:
     """Run the main job without a browser; 0 when the run finished."""
-    from app.demo import closing_table, result, write_json
+    from app.demo import ServerGone, closing_table, result, write_json
     from app.errors import ServiceError
 
     started = time.monotonic()
     try:
         run = run_demo(args)
-    except ServiceError as refused:
+    except (ServiceError, ServerGone) as refused:
         print(refused, file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -144,11 +143,16 @@ class opened:
     engine: Engine
     service: Service
 
+    def __init__(self, url: str | None = None) -> None:
+        self.url = url
+
     def __enter__(self) -> Self:
         from app.access import Access
         from app.admin import AdminSocket
         from app.service import Service
+        from app.serving import note_server
         from data.home import HomeHeld, HomeLock, open_home
+        from data.migrations import NewerDatabase
         from data.store import Store
         from engine.device import find_device
         from engine.scheduler import Engine, EngineSettings
@@ -156,23 +160,25 @@ class opened:
         self.home = open_home(home_folder())
         try:
             self._lock = HomeLock(self.home)
-        except HomeHeld as held:
-            print(held, file=sys.stderr)
+            self.store = Store(self.home.database)
+        except (HomeHeld, NewerDatabase) as refused:
+            print(refused, file=sys.stderr)
             raise SystemExit(2) from None
         device = find_device()
-        self.store = Store(self.home.database)
         self.access = Access(self.store, self.home)
         self.access.ensure_owner()
+        self.service = Service(self.store, device.label)
+        self._admin = AdminSocket(self.home.admin_socket, admin_commands(self))
+        note_server(self.home, self.url)
         settings = EngineSettings(device=device.name, gguf=set_up.MODEL_FILE)
         self.engine = Engine(self.store, self.home, library(), settings)
-        self.service = Service(self.store, device.label)
         self.engine.start()
-        self._admin = AdminSocket(self.home.admin_socket, admin_commands(self))
         return self
 
     def __exit__(self, *_: object) -> None:
         self._admin.close()
         self.engine.stop()
+        self.home.server_json.unlink(missing_ok=True)
         self.store.close()
         self._lock.release()
 
@@ -195,12 +201,15 @@ def library() -> Library:
 
 def admin_commands(pawl: opened) -> dict[str, Callable[..., Any]]:
     """What this machine may ask of a running server."""
+    from app.errors import Unavailable
 
     def start_run(**fields: Any) -> str:
         return pawl.service.start_run(owner(), **fields).run
 
     def sign_in_link() -> str:
-        return pawl.access.sign_in_link((pawl.home.server() or {})["url"])
+        if pawl.url is None:
+            raise Unavailable("the process that holds the home shows no console: start run.py")
+        return pawl.access.sign_in_link(pawl.url)
 
     return {"start_run": start_run, "link": sign_in_link}
 
@@ -270,7 +279,7 @@ def run_demo(args: argparse.Namespace) -> RunDetail:
         print("A server holds this home folder; the demo runs there.")
         run = call_admin(home.admin_socket, "start_run", **fields)
         reader = Service(Reader(home.database), find_device().label)
-        return follow(reader, owner(), run)
+        return follow(reader, owner(), run, is_served=lambda: is_held(home))
     with opened() as pawl:
         signal.signal(signal.SIGTERM, _interrupt)
         run = pawl.service.start_run(owner(), **fields).run

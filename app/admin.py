@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 
 Command = Callable[..., Any]
 LINE = 64 * 1024
+LONGEST_PATH = 103  # bytes that every system takes for the name of a Unix socket
 
 
 class AdminSocket:
@@ -26,6 +27,8 @@ class AdminSocket:
 
     def __init__(self, path: Path, commands: dict[str, Command]) -> None:
         self._path = path
+        if len(os.fsencode(path)) > LONGEST_PATH:
+            raise SystemExit(f"{path} is too long for a socket: set PAWL_HOME to a shorter path")
         path.unlink(missing_ok=True)
         before = os.umask(0o177)
         try:

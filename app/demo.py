@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,17 @@ def demo_fields(
     }
 
 
-def follow(service: Service, caller: Caller, run: str) -> shapes.RunDetail:
-    """Show what the run does until it ends; returns it as it ended."""
+class ServerGone(Exception):
+    """The server that worked on the run has ended; the run goes on when it starts again."""
+
+
+def follow(
+    service: Service, caller: Caller, run: str, is_served: Callable[[], bool] = lambda: True
+) -> shapes.RunDetail:
+    """Show what the run does until it ends; returns it as it ended.
+
+    ServerGone when `is_served` says that nobody works on it any more.
+    """
     screen = Screen()
     started, since = time.monotonic(), 0
     while True:
@@ -46,6 +56,8 @@ def follow(service: Service, caller: Caller, run: str) -> shapes.RunDetail:
             return service.run_detail(caller, run)
         screen.progress(progress_line(live, time.monotonic() - started))
         if not live.has_more:
+            if not is_served():
+                raise ServerGone(f"the server ended; {run} goes on when it starts again")
             time.sleep(POLL_SECONDS)
 
 

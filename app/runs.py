@@ -27,7 +27,7 @@ from data.tables import (
 
 MICRO = 1_000_000
 STATES = {"starting", "running", "paused", "finished", "failed", "stopped"}
-ACTIVE = ("starting", "running")
+WORKING = ("starting", "running")
 HINT = 'Start one with "python3 run.py demo", which needs no key and no GPU.'
 
 
@@ -268,7 +268,7 @@ def directives(session: Session, run: str) -> list[shapes.DirectiveShape]:
 def _matching(caller: Caller, state: str | None, q: str | None) -> Any:
     query = select(Run).where(Run.project_id == caller.project_id)
     if state is not None:
-        query = query.where(_in(Run.state, ACTIVE if state == "active" else [state]))
+        query = query.where(_in(Run.state, WORKING if state == "active" else [state]))
     if q:
         query = query.where(col(Run.id).contains(q, autoescape=True))
     return query
@@ -282,7 +282,7 @@ def _counts(session: Session, caller: Caller) -> dict[str, int]:
     ).all()
     found = dict(rows)
     counts = {state: found.get(state, 0) for state in ("paused", "finished", "stopped", "failed")}
-    active = sum(found.get(state, 0) for state in ACTIVE)
+    active = sum(found.get(state, 0) for state in WORKING)
     return {"all": sum(found.values()), "active": active} | counts
 
 

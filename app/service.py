@@ -11,6 +11,8 @@ from app.steps import steps
 from data.store import Reader
 from data.tables import Lease, Run
 
+WAITS = "waits for the device"  # how the engine begins the reason of a run that must wait
+
 
 class Service:
     """Reads and commands over one store. `device` is the machine's name for people."""
@@ -79,8 +81,9 @@ class Service:
         caller.need(READ)
         with self._store.read() as session:
             held = session.exec(select(Lease).where(Lease.state == "held")).first()
-            query = select(Run.id).where(Run.state == "starting").order_by(col(Run.created_at))
-            waiting = [run for run in session.exec(query) if held and run != held.run]
+            waits = col(Run.reason).startswith(WAITS)
+            query = select(Run.id).where(waits, col(Run.state).in_(("starting", "running")))
+            waiting = list(session.exec(query.order_by(col(Run.created_at))))
         return shapes.Device(
             name=self._device,
             purpose=held.purpose if held else None,

@@ -2,10 +2,10 @@
 
 import json
 import os
-import socket
 import sys
 from pathlib import Path
 
+from app.doctor import is_free
 from data.files import write_durable
 from data.home import Home
 from data.tables import now
@@ -17,7 +17,7 @@ def choose_port(host: str, wanted: int | None, ports: range) -> int:
     """The wanted port, else the first free one; exits with 3 and a way out when it is taken."""
     candidates = [wanted] if wanted else list(ports)
     for port in candidates:
-        if _is_free(host, port):
+        if is_free(port, host):
             return port
     taken = f"port {wanted}" if wanted else f"every port from {ports.start} to {ports.stop - 1}"
     who = f" (process {_holder(wanted)})" if wanted and _holder(wanted) else ""
@@ -25,21 +25,11 @@ def choose_port(host: str, wanted: int | None, ports: range) -> int:
     raise SystemExit(PORT_TAKEN)
 
 
-def note_server(home: Home, url: str) -> None:
-    """Write server.json: process, address and start of the server that holds the home."""
+def note_server(home: Home, url: str | None) -> None:
+    """Write server.json: process, address and start of what holds the home; no url, no console."""
     note = {"pid": os.getpid(), "url": url, "started": now()}
     write_durable(home.server_json, json.dumps(note).encode())
     home.server_json.chmod(0o600)
-
-
-def _is_free(host: str, port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return False
-    return True
 
 
 def _holder(port: int) -> int | None:

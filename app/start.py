@@ -207,7 +207,10 @@ def _check_models(session: Session, checked: Checked) -> None:
 
 
 def _is_simulated(checked: Checked) -> bool:
-    return checked.base_model.startswith(SIMULATED)
+    """Whether any model that the run uses is simulated: then its figures are, too."""
+    fields = checked.fields
+    models = (checked.base_model, fields.operator_model, fields.teacher_model)
+    return any(model is not None and model.startswith(SIMULATED) for model in models)
 
 
 def _secret(seed: int | None) -> str:

@@ -18,12 +18,12 @@ STEPS: dict[str, tuple[str, ...]] = {
 def steps(session: Session, run: Run) -> list[shapes.StepState]:
     """Done, now or still to do, each with the figure that its last phase recorded."""
     query = select(Step).where(Step.run == run.id, col(Step.round).in_((0, run.round)))
-    done = {
-        row.step: row for row in session.exec(query) if row.status == "done" and _current(row, run)
-    }
+    rows = [row for row in session.exec(query.order_by(col(Step.id))) if _current(row, run)]
+    done = {row.step: row for row in rows if row.status == "done"}
+    failed = rows[-1].step if rows and rows[-1].status == "failed" else None
     live = session.get(Live, run.id)
     now = live.phase if live and run.state == "running" else None
-    return [_step(name, phases, done, now) for name, phases in STEPS.items()]
+    return [_step(name, phases, done, now, failed) for name, phases in STEPS.items()]
 
 
 def _current(row: Step, run: Run) -> bool:
@@ -31,10 +31,15 @@ def _current(row: Step, run: Run) -> bool:
 
 
 def _step(
-    name: str, phases: tuple[str, ...], done: dict[str, Step], now: str | None
+    name: str,
+    phases: tuple[str, ...],
+    done: dict[str, Step],
+    now: str | None,
+    failed: str | None,
 ) -> shapes.StepState:
     finished = [done[phase] for phase in phases if phase in done]
-    state = "now" if now in phases else "done" if finished else "todo"
+    state = "now" if now in phases else "done" if phases[-1] in done else "todo"
+    state = "failed" if failed in phases else state
     texts = [str(row.result.get("text")) for row in finished if row.result.get("text")]
     last = finished[-1] if finished else None
     return shapes.StepState(

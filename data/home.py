@@ -1,5 +1,6 @@
 """The home folder: where everything lies, held by one server at a time."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -7,6 +8,8 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from data.files import fsync_folder
 
 
 class HomeHeld(Exception):
@@ -82,15 +85,21 @@ def open_home(path: Path) -> Home:
 
 
 def write_secret(path: Path, text: str) -> None:
-    """Write a secret once, readable by its owner alone; an existing one is kept."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
+    """Write a secret once, whole, readable by its owner alone; an existing one is kept."""
+    if path.exists():
         return
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+    aside = path.with_name(f"{path.name}.tmp-{secrets.token_hex(4)}")
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileExistsError):  # somebody else was faster: theirs is kept
+            os.link(aside, path)
+        fsync_folder(path.parent)
+    finally:
+        aside.unlink()
 
 
 class HomeLock:
@@ -120,6 +129,6 @@ def is_held(home: Home) -> bool:
 
 def _held_text(home: Home) -> str:
     server = home.server() or {}
-    who = f"process {server['pid']}, started {server.get('started')}" if server else "a process"
+    who = f"process {server['pid']}, started {server['started']}" if server else "a process"
     where = f" and answers at {server['url']}" if server.get("url") else ""
     return f"{home.path} is held by {who}{where}; stop it, or set PAWL_HOME to another folder"

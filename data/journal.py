@@ -16,9 +16,7 @@ def result_of(session: Session, run: str, round_: int, step: str) -> dict[str, A
     return None if found is None else found.result
 
 
-def intend(
-    session: Session, run: str, round_: int, step: str, epoch: int, work_hash: str | None
-) -> int:
+def intend(session: Session, run: str, round_: int, step: str, epoch: int) -> int:
     """Record that a step begins (again); returns the id of this attempt."""
     query = (
         select(Step)
@@ -30,9 +28,7 @@ def intend(
         last.status, last.ended_at = "interrupted", now()
         session.add(last)
     attempt = 1 if last is None else last.attempt + 1
-    step_row = Step(
-        run=run, round=round_, step=step, attempt=attempt, epoch=epoch, work_hash=work_hash
-    )
+    step_row = Step(run=run, round=round_, step=step, attempt=attempt, epoch=epoch)
     session.add(step_row)
     session.flush()
     assert step_row.id is not None

@@ -4,13 +4,18 @@ Every function runs inside a write transaction of the store. One reservation may
 accounts (run, key, project); each account keeps its totals and its caps.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from sqlmodel import Session, select
+from sqlmodel import Session
 
 from data.tables import Account, LedgerEntry, Reservation, now
 
 MICRO = 1_000_000
+CAPS = {  # a run's limit -> the account's column that holds it
+    "max_model_cost_usd": "model_cap",
+    "max_cost_usd": "total_cap",
+    "max_model_requests": "requests_cap",
+}
 
 
 class CapExceeded(Exception):
@@ -22,27 +27,24 @@ class AlreadySettled(Exception):
 
 
 def open_account(
-    session: Session,
-    account: str,
-    project_id: str,
-    *,
-    model_cap: int | None = None,
-    total_cap: int | None = None,
-    requests_cap: int | None = None,
+    session: Session, account: str, project_id: str, limits: Mapping[str, float] | None = None
 ) -> Account:
-    """The account of that id, made when it is not there yet; caps are set on making alone."""
+    """The account of that id, made with the caps that `limits` names when it is not there yet."""
     found = session.get(Account, account)
     if found is None:
-        found = Account(
-            id=account,
-            project_id=project_id,
-            model_cap=model_cap,
-            total_cap=total_cap,
-            requests_cap=requests_cap,
-        )
+        found = Account(id=account, project_id=project_id)
+        for name, column in CAPS.items():
+            limit = (limits or {}).get(name)
+            if limit is not None:
+                setattr(found, column, cap_value(name, limit))
         session.add(found)
         session.flush()
     return found
+
+
+def cap_value(name: str, limit: float) -> int:
+    """A run's limit in the account's unit: micro-dollars, or a count of requests."""
+    return int(limit) if name == "max_model_requests" else round(limit * MICRO)
 
 
 def reserve(
@@ -169,11 +171,3 @@ def _enter(
         account=row.id, reservation=reservation, kind=word, category=category, amount=amount
     )
     session.add(entry)
-
-
-def open_reservations(session: Session, run: str | None = None) -> list[Reservation]:
-    """Reservations that nobody settled yet, oldest first."""
-    query = select(Reservation).where(Reservation.state == "open").order_by(Reservation.id)  # type: ignore[arg-type]
-    if run is not None:
-        query = query.where(Reservation.run == run)
-    return list(session.exec(query))

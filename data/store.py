@@ -62,6 +62,7 @@ class Store(Reader):
             queue.SimpleQueue()
         )
         self._closed = False
+        self._door = threading.Lock()  # nothing may be queued behind the last item
         self._thread = threading.Thread(target=self._write_loop, name="writer", daemon=True)
         self._thread.start()
 
@@ -81,17 +82,20 @@ class Store(Reader):
 
     def close(self) -> None:
         """Finish what is queued and close every connection."""
-        if not self._closed:
+        with self._door:
+            if self._closed:
+                return
             self._closed = True
             self._queue.put(None)
-            self._thread.join()
-            self._writer_db.dispose()
-            super().close()
+        self._thread.join()
+        self._writer_db.dispose()
+        super().close()
 
     def _put(self, item: tuple[Write, Future[Any] | None]) -> None:
-        if self._closed:
-            raise StoreClosed("the store is closed; start the server again")
-        self._queue.put(item)
+        with self._door:
+            if self._closed:
+                raise StoreClosed("the store is closed; start the server again")
+            self._queue.put(item)
 
     def _write_loop(self) -> None:
         """Take what waits, commit it together, answer after the commit."""
@@ -119,7 +123,7 @@ class Store(Reader):
         return batch, False
 
     def _commit(self, batch: list[tuple[Write, Future[Any] | None]]) -> None:
-        """One transaction for the batch; a commit that fails is told to everyone in it."""
+        """One transaction for the batch; when it is lost as a whole, everyone in it is told."""
         results: list[tuple[Future[Any], Any, Exception | None]] = []
         try:
             with Session(self._writer_db, expire_on_commit=False) as session:
@@ -128,7 +132,7 @@ class Store(Reader):
                     if answer is not None:
                         results.append((answer, result, error))
                 session.commit()
-        except Exception as error:  # noqa: BLE001  the commit failed: nobody's change is there
+        except Exception as error:  # noqa: BLE001  nobody's change is there, whatever it was
             results = [(answer, None, error) for _, answer in batch if answer is not None]
         for answer, result, failure in results:
             if failure is None:
@@ -138,12 +142,20 @@ class Store(Reader):
 
 
 def _apply(session: Session, change: Write) -> tuple[Any, Exception | None]:
+    """Run one change behind its own savepoint: its result, or the error that undid it alone.
+
+    On a full disk and the like SQLite undoes the whole transaction by itself; that error is raised,
+    since the changes before this one are gone as well.
+    """
+    connection = session.connection().connection.dbapi_connection
     try:
         with session.begin_nested():
             result = change(session)
             session.flush()
         return result, None
-    except Exception as error:  # noqa: BLE001  told to the caller, whatever it is
+    except Exception as error:
+        if not getattr(connection, "in_transaction", False):
+            raise
         return None, error
 
 

@@ -397,7 +397,6 @@ class Step(SQLModel, table=True):
     attempt: int = 1
     epoch: int  # which server start did it
     status: str = "intent"  # intent | done | failed | interrupted
-    work_hash: str | None = None
     result: dict[str, Any] = _json()
     error: str | None = None
     device_seconds: float = 0.0

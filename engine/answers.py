@@ -49,7 +49,7 @@ def answer_tasks(
         for task in tasks
         for attempt in range(harness.attempts)
     ]
-    answers = _answer_all(tools, model, asks, label)
+    answers = ask_all(tools, model, asks, label)
     return [
         _grade(task, attempt, answers[_key(task, attempt)], verifier)
         for task in tasks
@@ -73,7 +73,7 @@ def _key(task: Task, attempt: int) -> str:
     return f"{task.id}#{attempt}"
 
 
-def _answer_all(tools: Tools, model: ModelRef, asks: list[Ask], label: str) -> dict[str, Answer]:
+def ask_all(tools: Tools, model: ModelRef, asks: list[Ask], label: str) -> dict[str, Answer]:
     """Answers by key; what is on disk already is read, the rest is asked and appended."""
     name = content_hash([tools.student.name, model.identity, [as_dict(ask) for ask in asks]])
     file = AnswerFile(tools.folder / "answers" / f"{tools.round}-{tools.step}-{name}.jsonl")

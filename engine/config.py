@@ -8,7 +8,10 @@ from engine.types import Domain, Family, Harness, LoraSettings
 
 @dataclass(kw_only=True, slots=True, frozen=True)
 class Limits:
-    """Effective limits of a run (live defaults); counts are items, see the README."""
+    """How much a round does, by default for a live run; counts are tasks unless named otherwise.
+
+    `request_cap`, `student_request_cap` and `calib_n` are recorded and not yet acted on.
+    """
 
     diag_per_family: int = 20
     dev_n: int = 300
@@ -54,7 +57,6 @@ class RunConfig:
     replay_share: float = 0.25
     min_gain: float = 0.02
     guard_tolerance: float = 0.05
-    precision: str | None = None  # None: the faster one, measured once and then kept
     student_model: str | None = None
     operator_model: str | None = None
     teacher_model: str | None = None
@@ -72,7 +74,6 @@ def read_config(config: dict[str, Any], domain: Domain) -> RunConfig:
             "replay_share",
             "min_gain",
             "guard_tolerance",
-            "precision",
             "student_model",
             "operator_model",
             "teacher_model",

@@ -1,44 +1,61 @@
-"""Control requests: stop, resume, extend, carried out where no driver is at work on the run."""
+"""Control requests: stop, resume and extend, carried out here unless a driver must see to them."""
 
 from sqlmodel import Session, col, select
 
-from data import events
+from data import ledger
 from data.lifecycle import ENDED, move
-from data.tables import Control, Run, now
+from data.tables import Account, Control, Round, Run, now
+from engine.run_end import rest
 
 
 def carry_out(s: Session, driven: set[str]) -> None:
-    """Carry out what is requested for runs outside `driven`; the drivers see to their own stops."""
+    """Carry out what is requested. The stop of a run in `driven` waits for its driver."""
     query = select(Control).where(Control.status == "requested").order_by(col(Control.id))
-    for control in s.exec(query):
-        if control.run not in driven:
-            run = s.get_one(Run, control.run)
-            control.status = "done" if _apply(s, run, control) else "refused"
-            control.done_at = now()
-            s.add(control)
-        elif control.action == "extend":
-            _extend(s, s.get_one(Run, control.run), control)
-            control.status, control.done_at = "done", now()
-            s.add(control)
+    for control in s.exec(query).all():
+        if control.run in driven and control.action == "stop":
+            continue
+        run = s.get_one(Run, control.run)
+        control.status = "done" if _apply(s, run, control) else "refused"
+        control.done_at = now()
+        s.add(control)
 
 
 def _apply(s: Session, run: Run, control: Control) -> bool:
+    """Whether the run's state allowed it."""
     if control.action == "stop" and run.state not in ENDED:
-        events.append(s, run.id, "message", f"run stopped by {control.author}")
-        move(s, run, "stopped", f"stopped by {control.author}")
+        rest(s, run, "stopped", f"stopped by {control.author}")
         return True
     if control.action == "extend":
-        _extend(s, run, control)
-        if run.state in ENDED and run.round < run.rounds_target:
-            move(s, run, "running", None)
+        _raise_caps(s, run, control)
+        run.rounds_target = control.rounds or run.rounds_target
+        if run.state in ENDED:
+            _go_on(s, run)
         return True
     if control.action == "resume" and run.state in {"paused", "failed", "stopped"}:
-        move(s, run, "running", None)
+        _go_on(s, run)
         return True
     return False
 
 
-def _extend(s: Session, run: Run, control: Control) -> None:
-    if control.rounds:
-        run.rounds_target, run.updated_at = control.rounds, now()
-        s.add(run)
+def _go_on(s: Session, run: Run) -> None:
+    """Run again; a last round that was cut short or failed is taken up where it stood."""
+    move(s, run, "running", None)
+    query = select(Round).where(Round.run == run.id).order_by(col(Round.number).desc())
+    last = s.exec(query).first()
+    if last is not None and last.outcome in {"failed", "stopped"}:
+        last.outcome, last.reason, last.ended_at = None, None, None
+        s.add(last)
+
+
+def _raise_caps(s: Session, run: Run, control: Control) -> None:
+    """Caps may be raised, never lowered; what was spent stays spent."""
+    account = s.get(Account, f"run:{run.id}")
+    for name, column in ledger.CAPS.items():
+        asked = control.limits.get(name)
+        if asked is None or asked < run.limits.get(name, 0):
+            continue
+        run.limits = run.limits | {name: asked}
+        if account is not None:
+            setattr(account, column, ledger.cap_value(name, asked))
+            s.add(account)
+    s.add(run)

@@ -42,7 +42,6 @@ class RunFacts:
     base_model: str
     domain: Domain
     config: RunConfig
-    rounds_target: int
     home: Home
 
     @property
@@ -68,7 +67,6 @@ def read_facts(run: Run, library: Library, home: Home) -> RunFacts:
         base_model=run.base_model,
         domain=domain,
         config=read_config(run.config, domain),
-        rounds_target=run.rounds_target,
         home=home,
     )
 

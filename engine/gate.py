@@ -4,8 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.words import gain, points
+
 COVERAGE = 0.98
 LEAST_N = 100  # fewer blind tasks support no claim
+LEAST_ELSEWHERE = 50  # fewer held-out or guard tasks would let a large drop pass unseen
 
 
 @dataclass(kw_only=True, slots=True, frozen=True)
@@ -48,7 +51,7 @@ def decide(
     failed = [check for check in checks if not check.ok]
     rejects = [check for check in failed if check.otherwise == "reject"]
     if not failed:
-        return "promote", f"blind {_gain(blind)}, p {_p(blind['p_value'])}", checks
+        return "promote", f"blind {gain(blind)}, p {_p(blind['p_value'])}", checks
     decisive = (rejects or failed)[0]
     return decisive.otherwise, f"{decisive.name}: {decisive.text}", checks
 
@@ -74,14 +77,14 @@ def _sound(blind: Mapping[str, Any]) -> list[Check]:
 
 def _better(blind: Mapping[str, Any], rule: Rule) -> list[Check]:
     """Whether the candidate is proven better by enough."""
-    gain = blind["difference"] if blind["difference"] is not None else 0.0
+    difference = blind["difference"] if blind["difference"] is not None else 0.0
     least = max(rule.min_gain, rule.noise)
-    hopeless = gain <= 0 or blind["high"] < least
+    hopeless = difference <= 0 or blind["high"] < least
     return [
         Check(
             name="gain",
-            ok=gain >= least,
-            text=f"{_gain(blind)}, at least {100 * least:.1f} points needed",
+            ok=difference >= least,
+            text=f"{gain(blind)}, at least {100 * least:.1f} points needed",
             otherwise="reject" if hopeless else "inconclusive",
         ),
         Check(
@@ -93,21 +96,24 @@ def _better(blind: Mapping[str, Any], rule: Rule) -> list[Check]:
         Check(
             name="conservative",
             ok=(blind["conservative"] or 0.0) > 0,
-            text=f"{_points(blind['conservative'])} points with missing verdicts counted against it",
+            text=f"{points(blind['conservative'])} points with missing verdicts counted against it",
             otherwise="inconclusive",
         ),
     ]
 
 
 def _no_regression(name: str, figures: Mapping[str, Any], rule: Rule) -> Check:
-    """A drop counts when it is significant and larger than the tolerance."""
-    drop = -(figures["difference"] or 0.0)
-    regressed = drop > rule.tolerance and figures["high"] < 0
-    text = f"{_gain(figures)}, n {figures['n']}, a drop of up to {100 * rule.tolerance:.0f} points"
+    """A drop counts when it is significant and larger than the tolerance; too few tasks show none."""
+    name = name.replace("_", "-")
+    if figures["n"] < LEAST_ELSEWHERE:
+        text = f"{figures['n']} tasks in common, at least {LEAST_ELSEWHERE} needed to see a drop"
+        return Check(name=name, ok=False, text=text, otherwise="inconclusive")
+    drop = -figures["difference"]
+    tolerated = f"a drop of up to {100 * rule.tolerance:.0f} points is tolerated"
     return Check(
-        name=name.replace("_", "-"),
-        ok=not regressed,
-        text=f"{text} is tolerated",
+        name=name,
+        ok=drop <= rule.tolerance or figures["high"] >= 0,
+        text=f"{gain(figures)}, n {figures['n']}, {tolerated}",
         otherwise="reject",
     )
 
@@ -123,15 +129,6 @@ def _audits(audits: Sequence[Mapping[str, Any]]) -> Check:
         text=named or f"{len(audits)} approved or not applicable",
         otherwise="reject" if rejected else "inconclusive",
     )
-
-
-def _gain(figures: Mapping[str, Any]) -> str:
-    low, high = _points(figures["low"]), _points(figures["high"])
-    return f"{_points(figures['difference'])} points [{low}, {high}]"
-
-
-def _points(value: float | None) -> str:
-    return "—" if value is None else f"{100 * value:+.1f}".replace("-", "−")
 
 
 def _p(value: float) -> str:

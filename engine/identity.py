@@ -25,23 +25,20 @@ def version_hash(model: ModelRef, harness: Harness) -> str:
 
 
 def protocol(
-    task_ids: Iterable[str],
-    verifier: Verifier,
-    harness: Harness,
-    engine: str,
-    *,
-    temperature: float,
-    attempts: int,
-    seed: int | None = None,
+    task_ids: Iterable[str], verifier: Verifier, harness: Harness, engine: str, seed: int
 ) -> dict[str, Any]:
-    """How a score was measured; versions are compared only when its hash is equal."""
+    """How a score was measured; versions are compared only when its hash is equal.
+
+    The seed counts only where it changes answers, which is when sampling.
+    """
     return {
         "tasks": content_hash(sorted(task_ids)),
         "verifier": verifier.name,
         "verifier_sha256": verifier.sha256,
-        "attempts": attempts,
+        "system": harness.system,
+        "attempts": harness.attempts,
         "max_tokens": harness.max_tokens,
-        "temperature": temperature,
-        "seed": seed if temperature > 0 else None,
+        "temperature": harness.temperature,
+        "seed": seed if harness.temperature > 0 else None,
         "engine": engine,
     }

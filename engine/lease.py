@@ -5,13 +5,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from sqlmodel import Session, select
 
 from data import ledger
 from data.store import Store
-from data.tables import Lease, now
-from engine.errors import CapReached
+from data.tables import Lease, Reservation, now
+from engine.errors import CapReached, Interrupted
 from engine.facts import RunFacts
 
 SLICE_SECONDS = 60
@@ -25,9 +26,8 @@ class HeldLease:
 
     id: int
     reservation: int
-    since: float
+    since: float  # monotonic: up to here time is settled
     refused: str | None = None
-    seconds: float = 0.0
     done: threading.Event = field(default_factory=threading.Event)
 
 
@@ -35,24 +35,28 @@ class HeldLease:
 def device_lease(
     store: Store, run: RunFacts, round_: int, purpose: str, device: str, micro_per_hour: int
 ) -> Iterator[HeldLease]:
-    """Hold the device for a phase; CapReached when a cap has no room for the next slice.
+    """Hold the device for a phase; CapReached when a cap has no room for the first slice.
 
-    Time is monotonic, so that a suspended machine is not billed.
+    A renewal that is refused, or fails, sets `refused`; work that was then interrupted comes out as
+    CapReached, and work that was finished all the same counts. Time is monotonic, so that a
+    suspended machine is not billed.
     """
-    worst = (SLICE_SECONDS + MARGIN_SECONDS) * micro_per_hour // 3600
-    held = store.write(lambda s: _begin(s, run, round_, purpose, device, worst))
+    paid = _Paid(run=run, worst=_cost(SLICE_SECONDS + MARGIN_SECONDS, micro_per_hour))
+    held = store.write(lambda s: _begin(s, paid, round_, purpose, device))
     renewer = threading.Thread(
-        target=_renew_loop, args=(store, run, held, worst, micro_per_hour), daemon=True
+        target=_renew_loop, args=(store, paid, held, micro_per_hour), daemon=True
     )
     renewer.start()
     try:
         yield held
+    except Interrupted:
+        if held.refused is None:
+            raise
+        raise CapReached(held.refused) from None
     finally:
         held.done.set()
         renewer.join()
         store.write(lambda s: _end(s, run, held, micro_per_hour))
-    if held.refused:
-        raise CapReached(held.refused)
 
 
 def end_leftovers(session: Session) -> None:
@@ -61,17 +65,26 @@ def end_leftovers(session: Session) -> None:
         lease.state, lease.ended_at = "ended", now()
         session.add(lease)
         if lease.reservation is not None:
+            reservation = session.get_one(Reservation, lease.reservation)
             ledger.settle_uncertain(session, lease.reservation, "the server ended during the lease")
+            ledger.add_device_time(session, reservation.accounts, SLICE_SECONDS * 1000)
+            lease.active_ms += SLICE_SECONDS * 1000
 
 
-def _begin(
-    s: Session, run: RunFacts, round_: int, purpose: str, device: str, worst: int
-) -> HeldLease:
-    reservation = _reserve(s, run, worst)
+@dataclass(kw_only=True, slots=True, frozen=True)
+class _Paid:
+    """Whose lease it is, and what one slice of it costs at most."""
+
+    run: RunFacts
+    worst: int
+
+
+def _begin(s: Session, paid: _Paid, round_: int, purpose: str, device: str) -> HeldLease:
+    reservation = _reserve(s, paid)
     lease = Lease(
-        project_id=run.project_id,
+        project_id=paid.run.project_id,
         device=device,
-        run=run.id,
+        run=paid.run.id,
         round=round_,
         purpose=purpose,
         reservation=reservation,
@@ -82,50 +95,53 @@ def _begin(
     return HeldLease(id=lease.id, reservation=reservation, since=time.monotonic())
 
 
-def _reserve(s: Session, run: RunFacts, worst: int) -> int:
+def _reserve(s: Session, paid: _Paid) -> int:
+    run = paid.run
     try:
         return ledger.reserve(
-            s, run.accounts, "device", worst, project_id=run.project_id, run=run.id
+            s, run.accounts, "device", paid.worst, project_id=run.project_id, run=run.id
         )
     except ledger.CapExceeded as error:
         raise CapReached(str(error)) from None
 
 
-def _renew_loop(
-    store: Store, run: RunFacts, held: HeldLease, worst: int, micro_per_hour: int
-) -> None:
+def _renew_loop(store: Store, paid: _Paid, held: HeldLease, micro_per_hour: int) -> None:
+    """Renew until done; whatever stops a renewal must stop the work, or time would go unpaid."""
     while not held.done.wait(RENEW_SECONDS):
+        moment = time.monotonic()
         try:
-            store.write(lambda s: _renew(s, run, held, worst, micro_per_hour))
-        except CapReached as error:
+            held.reservation = store.write(partial(_renew, paid, held, moment, micro_per_hour))
+            held.since = moment
+        except Exception as error:  # noqa: BLE001  told to the run as its reason
             held.refused = str(error)
             return
 
 
-def _renew(s: Session, run: RunFacts, held: HeldLease, worst: int, micro_per_hour: int) -> None:
+def _renew(paid: _Paid, held: HeldLease, moment: float, micro_per_hour: int, s: Session) -> int:
     """Settle the slice that was used and reserve the next one, together or not at all."""
     lease = s.get_one(Lease, held.id)
-    _settle_slice(s, run, held, lease, micro_per_hour)
-    held_before = held.reservation
-    held.reservation = _reserve(s, run, worst)
-    assert held.reservation != held_before
-    lease.reservation, lease.renewed_at = held.reservation, now()
+    _settle_slice(s, paid.run, held, lease, moment, micro_per_hour)
+    lease.reservation, lease.renewed_at = _reserve(s, paid), now()
     s.add(lease)
+    return lease.reservation
 
 
 def _end(s: Session, run: RunFacts, held: HeldLease, micro_per_hour: int) -> None:
     lease = s.get_one(Lease, held.id)
-    _settle_slice(s, run, held, lease, micro_per_hour)
+    _settle_slice(s, run, held, lease, time.monotonic(), micro_per_hour)
     lease.state, lease.ended_at, lease.reservation = "ended", now(), None
     s.add(lease)
 
 
 def _settle_slice(
-    s: Session, run: RunFacts, held: HeldLease, lease: Lease, micro_per_hour: int
+    s: Session, run: RunFacts, held: HeldLease, lease: Lease, moment: float, micro_per_hour: int
 ) -> None:
-    moment = time.monotonic()
     elapsed = moment - held.since
-    ledger.settle(s, held.reservation, -(-int(elapsed * 1000) * micro_per_hour // 3_600_000))
+    ledger.settle(s, held.reservation, _cost(elapsed, micro_per_hour))
     ledger.add_device_time(s, run.accounts, int(elapsed * 1000))
     lease.active_ms += int(elapsed * 1000)
-    held.since, held.seconds = moment, held.seconds + elapsed
+
+
+def _cost(seconds: float, micro_per_hour: int) -> int:
+    """Micro-dollars for a time on the device, rounded up."""
+    return -(-int(seconds * 1000) * micro_per_hour // 3_600_000)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+BUILT_IN = "built-in"
 REHEARSAL_SHARE = 0.1  # of a fair share: what a family that no longer fails still gets
 
 
@@ -28,7 +29,7 @@ def make_plan(
         weights = {name: 1 - figures["mean"] for name, figures in strata[family].items()}
         families[family] = {"tasks": count, "strata": _shares(weights, count)}
     return {
-        "planner": "built-in",
+        "planner": BUILT_IN,
         "hypothesis": _hypothesis(failing, families, labels, settings),
         "families": families,
         "because": [

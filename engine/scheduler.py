@@ -3,6 +3,7 @@
 import logging
 import os
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,7 @@ class Engine:
         self._stopping = threading.Event()
         self._drivers: dict[str, threading.Thread] = {}
         self._live: str | None = None  # the run that has the device
+        _end_children(store)
         epoch: int = store.write(_recover)
         self._bench = Bench(
             home=home,
@@ -102,9 +104,10 @@ class Engine:
         """Interrupt every run so that it can be resumed, and wait for its last write."""
         self._stopping.set()
         if self._timer is not None:
-            self._timer.shutdown(wait=False)
+            self._timer.shutdown(wait=True)  # no tick may add a driver from here on
+        deadline = time.monotonic() + seconds
         for thread in self._drivers.values():
-            thread.join(seconds)
+            thread.join(max(0.0, deadline - time.monotonic()))
         self._worker.close()
         self._store.write(_close_server)
 
@@ -145,12 +148,24 @@ def _set_reason(s: Session, run_id: str, reason: str) -> None:
     s.add(run)
 
 
-def _recover(s: Session) -> int:
-    """What a server that died left behind: its processes, leases, calls and half-done steps."""
-    for child in s.exec(select(Child).where(col(Child.ended_at).is_(None))):
+def _end_children(store: Store) -> None:
+    """End the processes that a server which died left behind, and only those."""
+    unended = col(Child.ended_at).is_(None)
+    with store.read() as session:
+        left = list(session.exec(select(Child).where(unended)))
+    for child in left:
         end_child(_info(child))
-        child.ended_at = now()
-        s.add(child)
+
+    def change(s: Session) -> None:
+        for child in s.exec(select(Child).where(unended)):
+            child.ended_at = now()
+            s.add(child)
+
+    store.write(change)
+
+
+def _recover(s: Session) -> int:
+    """What a server that died left behind: leases, calls and half-done steps; the new epoch."""
     lease.end_leftovers(s)
     gateway.settle_leftovers(s)
     for step in s.exec(select(Step).where(Step.status == "intent")):

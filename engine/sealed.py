@@ -7,9 +7,12 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 
+from engine.errors import StepFailed
 from engine.facts import RunFacts
 from engine.splits import Drawn, draw
 from engine.types import Family, Task
+
+KEY_BYTES = 32
 
 
 def blind_tasks(
@@ -62,4 +65,6 @@ def _secret(run: RunFacts) -> bytes:
     if run.seed is not None:
         return hashlib.sha256(f"blind|{run.seed}".encode()).digest()
     key = bytes.fromhex(run.home.blind_key.read_text().strip())
+    if len(key) != KEY_BYTES:
+        raise StepFailed(f"{run.home.blind_key} is damaged: restore it from a backup of the home")
     return hmac.new(key, run.id.encode(), hashlib.sha256).digest()

@@ -14,7 +14,7 @@ from data import crash, events, journal
 from data.home import Home
 from data.store import Store
 from data.tables import now
-from engine.errors import CapReached, EngineError, Interrupted, StepFailed
+from engine.errors import EngineError, Interrupted, StepFailed
 from engine.executor import LocalExecutor
 from engine.facts import Library, RunFacts, Tools
 from engine.lease import HeldLease, device_lease
@@ -104,23 +104,15 @@ class Stage:
 
     @contextlib.contextmanager
     def _lease(self, phase: ModuleType, number: int) -> Iterator[HeldLease | None]:
-        """The device for phases that use it; a refused renewal comes out as CapReached."""
+        """The device, for phases that use it."""
         bench, run = self._bench, self._run
         if not phase.USES_DEVICE or run.dry:
             yield None
             return
-        refused: str | None = None
         with device_lease(
             bench.store, run, number, phase.NAME, bench.device, bench.micro_per_hour
         ) as lease:
-            try:
-                yield lease
-            except Interrupted:
-                refused = lease.refused
-                if refused is None:
-                    raise
-        if refused is not None:
-            raise CapReached(refused)
+            yield lease
 
     def _tools(self, phase: ModuleType, number: int, lease: HeldLease | None) -> Tools:
         bench, run = self._bench, self._run
@@ -149,7 +141,7 @@ class Stage:
 
 
 def _begin(s: Session, run: RunFacts, number: int, name: str, epoch: int) -> int:
-    step = journal.intend(s, run.id, number, name, epoch, None)
+    step = journal.intend(s, run.id, number, name, epoch)
     events.show(
         s,
         run.id,

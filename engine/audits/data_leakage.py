@@ -8,6 +8,7 @@ from sqlmodel import Session, select
 from data.tables import Task, TrainingRow
 from engine.audits.finding import Finding, judged
 from engine.facts import Library, RunFacts
+from engine.words import plain_text
 
 NAME = "data_leakage"
 AFTER = ("admit", "blind")
@@ -35,11 +36,11 @@ def _collisions(
 ) -> list[tuple[str, str]]:
     keys = {task.canonical_key for task in dev}
     hidden = [task.prompt for task in dev] + [task.prompt for task in library.guard.tasks]
-    texts = {_normal(prompt) for prompt in hidden}
+    texts = {plain_text(prompt) for prompt in hidden}
     grams = {gram for text in texts for gram in _grams(text)}
     problems = []
     by_key = sum(1 for row in rows if row.canonical_key in keys)
-    prompts = [_normal(row.messages[-1]["content"]) for row in rows]
+    prompts = [plain_text(row.messages[-1]["content"]) for row in rows]
     by_text = sum(1 for prompt in prompts if prompt in texts)
     by_gram = sum(1 for prompt in prompts if any(gram in grams for gram in _grams(prompt)))
     if by_key:
@@ -64,10 +65,6 @@ def _blind_overlap(overlap: dict[str, int]) -> list[tuple[str, str]]:
     if not met:
         return []
     return [("KEY_COLLISION", f"{met} blind, held-out or guard tasks meet a training row")]
-
-
-def _normal(text: str) -> str:
-    return " ".join(text.casefold().split())
 
 
 def _grams(text: str) -> list[tuple[str, ...]]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlmodel import Session, col, select
@@ -51,7 +52,8 @@ class Gateway:
     ) -> Answer:
         """One answer of a named model inside a phase; GatewayFailed or CapReached otherwise."""
         place = CallPlace(run=tools.facts, round=tools.round, step=tools.step, role=role)
-        ask = Ask(key=key, messages=messages, max_tokens=max_tokens, worked=worked)
+        told = worked if model in simulated.MODELS else None
+        ask = Ask(key=key, messages=messages, max_tokens=max_tokens, worked=told)
         return self.call(place, model, ask)
 
     def call(self, place: CallPlace, model: str, ask: Ask) -> Answer:
@@ -65,7 +67,11 @@ class Gateway:
             raise GatewayFailed(f"no model {model} behind the gateway: add it first")
         call_id, reservation = self._open(place, entry, ask)
         crash.point("after_reserve")
-        answer = simulated.answer(entry.name, ask, self._pace)
+        try:
+            answer = simulated.answer(entry.name, ask, self._pace)
+        except Exception as error:
+            self._store.write(partial(_fail, call_id, reservation, str(error)))
+            raise GatewayFailed(f"{model}: {error}") from error
         crash.point("after_send")
         self._store.write(lambda s: _settle(s, call_id, reservation, entry, answer))
         crash.point("after_settle")
@@ -115,6 +121,14 @@ class GatewayStudent:
         """Nothing is kept running."""
 
 
+def _fail(call_id: int, reservation: int, error: str, session: Session) -> None:
+    """A call without an answer: nobody can tell what it cost, so it is charged whole."""
+    ledger.settle_uncertain(session, reservation, error)
+    call = session.get_one(ModelCall, call_id)
+    call.status, call.error, call.ended_at = "uncertain", error, now()
+    session.add(call)
+
+
 def settle_leftovers(session: Session) -> None:
     """At start-up: calls that were sent by a server that died are charged whole."""
     for call in session.exec(select(ModelCall).where(ModelCall.status == "sent")):
@@ -160,8 +174,8 @@ def _calls(place: CallPlace, ask: Ask) -> Any:
 
 
 def _call_key(ask: Ask) -> str:
-    """Names a call inside its phase: the same question with another seed is another call."""
-    return f"{ask.key}@{ask.seed}"
+    """Names a call inside its phase: other words or another seed make it another call."""
+    return f"{ask.key}@{content_hash([ask.messages, ask.seed])}"
 
 
 def _open(session: Session, place: CallPlace, model: GatewayModel, ask: Ask) -> tuple[int, int]:

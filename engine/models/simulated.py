@@ -11,7 +11,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from data.files import publish, write_durable, write_manifest
@@ -139,6 +139,11 @@ class SimulatedWorker:
 def model_ref() -> ModelRef:
     """The simulated student as a base model."""
     return ModelRef(base=STUDENT, path="", revision=REVISION)
+
+
+def with_adapter(base: ModelRef, folder: Path) -> ModelRef:
+    """The simulated student with a simulated adapter."""
+    return replace(base, adapter=str(folder), adapter_hash=folder.name)
 
 
 def chance(*words: str) -> float:

@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from sqlmodel import Session, select
+from sqlmodel import Session, col, select
 
 from data.files import write_durable
 from data.tables import Sample, TrainingRow
@@ -27,11 +27,12 @@ WORKING_FIELDS = frozenset({"mastered", "number"})  # of a row while it is being
 def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) -> dict[str, Any]:
     """Every right answer of this round's collection, student's first, then the help given."""
     evaluation = past["collect"]["evaluation"]
-    samples = session.exec(select(Sample).where(Sample.evaluation == evaluation)).all()
+    of_round = select(Sample).where(Sample.evaluation == evaluation)
+    samples = session.exec(of_round.order_by(col(Sample.id))).all()
     query = select(TaskRow).where(
         TaskRow.run == run.id, TaskRow.split == "train", TaskRow.round == round_
     )
-    tasks = {row.id: row for row in session.exec(query)}
+    tasks = {row.id: row for row in session.exec(query.order_by(col(TaskRow.row)))}
     used = session.exec(select(TrainingRow.row_hash).where(TrainingRow.run == run.id))
     return {
         "candidates": _candidates(tasks, samples, past["collect"]["helped"]),

@@ -20,6 +20,7 @@ from engine.identity import content_hash, protocol
 from engine.statistics import compare
 from engine.types import Harness, Task, Verifier, as_dict
 from engine.versions import BASE, best_version, describe, find_version, model_of
+from engine.words import plain_text
 
 NAME = "blind"
 USES_DEVICE = True
@@ -40,7 +41,7 @@ def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) 
         "counts": spread(limits.blind_n, run.config.families),
         "starts": _starts(session, run),
         "held_out": spread(limits.eval_limit, run.config.held_out),
-        "guard": limits.eval_limit,
+        "guard": limits.eval_limit if run.dry else None,
         "known": _known_scores(session, run, [best, candidate]),
         "row_prompts": sorted({row.messages[-1]["content"] for row in rows}),
         "row_keys": sorted({row.canonical_key for row in rows if row.canonical_key}),
@@ -118,8 +119,7 @@ class _Suite:
             self.verifier,
             self.harness,
             tools.student.name,
-            temperature=self.harness.temperature,
-            attempts=self.harness.attempts,
+            self._seed(run),
         )
         known = work["known"].get(content_hash(measured), {})
         graded: dict[str, list[dict[str, Any]]] = {}
@@ -149,14 +149,17 @@ class _Suite:
             self.harness,
             self.verifier,
             label=f"{self.split.replace('_', '-')} answers of {version['name']}",
-            seed=derived_seed(run.secret, self.split),
+            seed=self._seed(run),
         )
         return plain(graded)
 
+    def _seed(self, run: RunFacts) -> int:
+        return derived_seed(run.secret, self.split)
 
-def _spaced(tasks: Sequence[Task], limit: int) -> list[Task]:
-    """At most `limit` tasks, evenly spaced, so that every kind is among them."""
-    count = min(limit, len(tasks))
+
+def _spaced(tasks: Sequence[Task], limit: int | None) -> list[Task]:
+    """All tasks, or at most `limit` of them, evenly spaced, so that every kind is among them."""
+    count = min(limit or len(tasks), len(tasks))
     return [tasks[i * len(tasks) // count] for i in range(count)]
 
 
@@ -210,15 +213,11 @@ def _overlap(
     work: Mapping[str, Any], hidden: Sequence[Task], guard: Sequence[Task]
 ) -> dict[str, int]:
     """How many sealed tasks meet a training row: counts alone leave this module."""
-    prompts = {_normal(text) for text in work["row_prompts"]}
+    prompts = {plain_text(text) for text in work["row_prompts"]}
     keys = set(work["row_keys"])
     return {
         "hidden_tasks": len(hidden) + len(guard),
         "rows": len(work["row_prompts"]),
         "keys": sum(1 for task in hidden if task.canonical_key in keys),
-        "texts": sum(1 for task in [*hidden, *guard] if _normal(task.prompt) in prompts),
+        "texts": sum(1 for task in [*hidden, *guard] if plain_text(task.prompt) in prompts),
     }
-
-
-def _normal(text: str) -> str:
-    return " ".join(text.casefold().split())

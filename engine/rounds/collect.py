@@ -8,9 +8,9 @@ from typing import Any
 from sqlmodel import Session
 
 from data.files import write_durable
-from engine.answers import Graded, answer_tasks, plain
+from engine.answers import Graded, answer_tasks, ask_all, plain
 from engine.draws import draw_fresh, plain_draws, read_task, record_draws, record_tasks
-from engine.errors import DrawExhausted
+from engine.errors import DrawExhausted, StepFailed
 from engine.evaluations import Scored, record_evaluation
 from engine.facts import RunFacts, Tools, derived_seed
 from engine.identity import protocol
@@ -71,11 +71,11 @@ def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]
         harness,
         run.domain.verifier,
         label="samples",
-        seed=derived_seed(run.secret, f"collect|{tools.round}"),
+        seed=_seed(run, tools.round),
     )
     helped = _helped(tasks, graded, run, tools)
     if not run.dry:
-        _write_replay(run, tools, work["version"]["base"])
+        _write_replay(run, tools)
     return {
         "graded": plain(graded),
         "helped": helped,
@@ -98,14 +98,7 @@ def record(
         version_hash=work["version"]["hash"],
         suite=run.domain.name,
         split="train",
-        protocol=protocol(
-            ids,
-            run.domain.verifier,
-            harness,
-            result["engine"],
-            temperature=harness.temperature,
-            attempts=harness.attempts,
-        ),
+        protocol=protocol(ids, run.domain.verifier, harness, result["engine"], _seed(run, round_)),
         planned=len(ids),
         seconds=result["seconds"],
     )
@@ -121,6 +114,10 @@ def record(
 def replay_file(folder: Path) -> Path:
     """Where a run keeps the base model's own answers to general prompts."""
     return folder / "replay.jsonl"
+
+
+def _seed(run: RunFacts, round_: int) -> int:
+    return derived_seed(run.secret, f"collect|{round_}")
 
 
 def _sampling(harness: Harness, k: int) -> Harness:
@@ -169,40 +166,34 @@ def _teacher_answer(task: Task, run: RunFacts, tools: Tools) -> str | None:
     return text
 
 
-def _write_replay(run: RunFacts, tools: Tools, base: str) -> None:
+def _write_replay(run: RunFacts, tools: Tools) -> None:
     """Once a run: the untouched base's answers to general prompts, as training rows."""
     file = replay_file(tools.folder)
     if file.exists():
         return
-    prompts, systems = tools.library.replay_prompts, tools.library.replay_systems
-    asks = [
-        Ask(
-            key=f"replay-{number}",
-            messages=[
-                {"role": "system", "content": systems[number % len(systems)]},
-                {"role": "user", "content": prompt},
-            ],
-            max_tokens=tools.library.replay_tokens,
-            temperature=REPLAY_TEMPERATURE,
-            seed=derived_seed(run.secret, f"replay|{number}"),
-            family="replay",
-            worked=prompt if tools.student.simulated else None,
-        )
-        for number, prompt in enumerate(prompts)
+    asks = [_replay_ask(run, tools, number) for number in range(len(tools.library.replay_prompts))]
+    base = tools.model(run.base_model)
+    answers = ask_all(tools, base, asks, "replay answers of the base model")
+    rows = [
+        {"messages": ask.messages, "completion": answer.text, "ends": answer.finish == "stop"}
+        for ask, answer in ((ask, answers[ask.key]) for ask in asks)
+        if answer.text
     ]
-    rows: dict[str, dict[str, Any]] = {}
-    by_key = {ask.key: ask for ask in asks}
+    if not rows:
+        raise StepFailed("the base model answered no general prompt, so there is nothing to replay")
+    write_durable(file, "\n".join(json.dumps(row) for row in rows).encode())
 
-    def take(batch: list[Any]) -> None:
-        for answer in batch:
-            if answer.text:
-                rows[answer.key] = {
-                    "messages": by_key[answer.key].messages,
-                    "completion": answer.text,
-                    "ends": answer.finish == "stop",
-                }
-        tools.progress(len(rows), len(asks), "replay answers of the base model")
 
-    tools.student.generate(tools.model(base), asks, take, tools.stop)
-    ordered = [json.dumps(rows[ask.key]) for ask in asks if ask.key in rows]
-    write_durable(file, "\n".join(ordered).encode())
+def _replay_ask(run: RunFacts, tools: Tools, number: int) -> Ask:
+    library = tools.library
+    prompt = library.replay_prompts[number]
+    system = library.replay_systems[number % len(library.replay_systems)]
+    return Ask(
+        key=f"replay-{number}",
+        messages=[{"role": "system", "content": system}, {"role": "user", "content": prompt}],
+        max_tokens=library.replay_tokens,
+        temperature=REPLAY_TEMPERATURE,
+        seed=derived_seed(run.secret, f"replay|{number}"),
+        family="replay",
+        worked=prompt if tools.student.simulated else None,
+    )

@@ -12,11 +12,12 @@ from engine.answers import answer_tasks, plain
 from engine.draws import read_task, rebuild
 from engine.errors import StepFailed
 from engine.evaluations import Scored, item_scores, record_evaluation, scores_of
-from engine.facts import RunFacts, Tools, derived_seed
+from engine.facts import RunFacts, Tools
 from engine.identity import content_hash
-from engine.rounds.prepare import dev_protocol
+from engine.rounds.prepare import dev_seed, run_protocol
 from engine.types import Task, as_dict
 from engine.versions import BASE, best_version, describe, find_version, model_of
+from engine.words import gain
 
 NAME = "develop"
 USES_DEVICE = True
@@ -50,7 +51,7 @@ def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]
         run.config.harness,
         run.domain.verifier,
         label="candidate answers on dev",
-        seed=derived_seed(run.secret, "dev|0"),
+        seed=dev_seed(run),
     )
     return {
         "graded": plain(graded),
@@ -63,7 +64,8 @@ def record(
     session: Session, run: RunFacts, round_: int, work: dict[str, Any], result: dict[str, Any]
 ) -> dict[str, Any]:
     """Write the evaluation; a candidate that is not proven better here ends the round."""
-    measured = dev_protocol(run, result["engine"], [read_task(t).id for t in work["tasks"]])
+    ids = [read_task(task).id for task in work["tasks"]]
+    measured = run_protocol(run, result["engine"], ids, dev_seed(run))
     scored = Scored(
         round=round_,
         version=work["candidate"]["name"],
@@ -83,7 +85,7 @@ def record(
         "paired": as_dict(paired),
         "against_base": as_dict(against_base),
         "mean": evaluation.mean,
-        "text": f"dev {_points(paired.difference)} [{_points(paired.low)}, {_points(paired.high)}]",
+        "text": f"dev {gain(as_dict(paired))}",
     }
     if work["best_protocol"] != summary["protocol"]:
         reason = f"{work['best']} was measured on dev under another protocol; start a new run"
@@ -94,17 +96,12 @@ def record(
 
 
 def _not_a_winner(paired: statistics.Paired, best: str) -> dict[str, Any]:
-    gain = paired.difference
-    found = f"{_points(gain)} points [{_points(paired.low)}, {_points(paired.high)}]"
-    decision = "reject" if gain is None or gain <= 0 else "inconclusive"
+    better = paired.difference is not None and paired.difference > 0
+    found = f"{gain(as_dict(paired))}, n {paired.n}"
     return {
-        "ends": decision,
-        "reason": f"not proven better than {best} on dev: {found}, n {paired.n}",
+        "ends": "inconclusive" if better else "reject",
+        "reason": f"not proven better than {best} on dev: {found}",
     }
-
-
-def _points(value: float | None) -> str:
-    return "—" if value is None else f"{100 * value:+.1f}".replace("-", "−")
 
 
 def _dev_tasks(session: Session, run: RunFacts) -> list[Task]:

@@ -9,7 +9,7 @@ from engine.answers import answer_tasks, plain
 from engine.draws import draw_fresh, plain_draws, read_task, record_draws, record_tasks
 from engine.evaluations import Scored, family_means, record_evaluation
 from engine.facts import RunFacts, Tools, derived_seed
-from engine.rounds.prepare import dev_protocol
+from engine.rounds.prepare import run_protocol
 from engine.versions import best_version, describe, model_of
 
 NAME = "diagnose"
@@ -41,7 +41,7 @@ def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]
         run.config.harness,
         run.domain.verifier,
         label="diagnosis answers",
-        seed=derived_seed(run.secret, f"diagnose|{tools.round}"),
+        seed=_seed(run, tools.round),
     )
     return {
         "graded": plain(graded),
@@ -63,7 +63,7 @@ def record(
         version_hash=work["version"]["hash"],
         suite=run.domain.name,
         split="diag",
-        protocol=dev_protocol(run, result["engine"], ids),
+        protocol=run_protocol(run, result["engine"], ids, _seed(run, round_)),
         planned=len(ids),
         seconds=result["seconds"],
     )
@@ -77,6 +77,10 @@ def record(
         "reasons": _reasons(graded),
         "text": f"{wrong} of {len(graded)} wrong, {failing} families",
     }
+
+
+def _seed(run: RunFacts, round_: int) -> int:
+    return derived_seed(run.secret, f"diagnose|{round_}")
 
 
 def _strata(graded: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -8,6 +8,7 @@ from data import events
 from data.tables import Round, Run, now
 from engine.facts import RunFacts, Tools
 from engine.gate import Rule, decide
+from engine.jobs import close_job
 from engine.rounds.blind import unseal
 from engine.statistics import alpha_for_gate
 from engine.types import as_dict
@@ -74,6 +75,7 @@ def record(
     }
     session.add(row)
     session.flush()
+    close_job(session, row)
     if work["blind"]:
         unseal(session, run, round_, work["blind"])
     if result["decision"] == "promote":

@@ -10,7 +10,7 @@ from data.tables import Directive, Round, Steer, now
 from engine.draws import used_keys
 from engine.errors import GatewayFailed
 from engine.facts import RunFacts, Tools
-from engine.planner import make_plan
+from engine.planner import BUILT_IN, make_plan
 from engine.splits import room_for
 
 NAME = "plan"
@@ -61,18 +61,24 @@ def record(
     """Write the plan into the round and mark the steers that it took up."""
     query = select(Round).where(Round.run == run.id, Round.number == round_)
     row = session.exec(query).one()
-    for steer_id in (steer["id"] for steer in work["steers"]):
-        steer = session.get_one(Steer, steer_id)
-        steer.status, steer.round, steer.delivered_at = "delivered", round_, now()
-        session.add(steer)
-        events.append(
-            session, run.id, "steer", f"{steer.id} delivered to the plan", role="operator"
-        )
-    cited = {"steers": work["steers"], "directives": work["directives"]}
-    row.plan, row.hypothesis = result | cited, result["hypothesis"]
+    read = result["planner"] != BUILT_IN
+    for said in work["steers"]:
+        _answer_steer(session, run.id, session.get_one(Steer, said["id"]), round_, read)
+    heard = {name: work[name] if read else [] for name in ("steers", "directives")}
+    row.plan, row.hypothesis = result | heard, result["hypothesis"]
     session.add(row)
     planned = sum(family["tasks"] for family in result["families"].values())
     return {"plan": result, "text": f"{planned} tasks, {result['planner']} planner"}
+
+
+def _answer_steer(session: Session, run: str, steer: Steer, round_: int, read: bool) -> None:
+    """Delivered to the plan of this round, or dropped because its planner reads no text."""
+    steer.status = "delivered" if read else "dropped"
+    steer.reason = None if read else "the built-in planner reads no text: name an operator model"
+    steer.round, steer.delivered_at = round_, now() if read else None
+    session.add(steer)
+    text = f"{steer.id} delivered to the plan" if read else f"{steer.id} dropped: {steer.reason}"
+    events.append(session, run, "steer", text, role="operator")
 
 
 def _operator_plan(

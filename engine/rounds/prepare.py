@@ -15,6 +15,7 @@ from engine.identity import protocol
 from engine.splits import check_room
 from engine.types import ModelRef, as_dict
 from engine.versions import BASE, record_version
+from engine.words import score
 
 NAME = "prepare"
 USES_DEVICE = True
@@ -50,7 +51,7 @@ def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]
             run.config.harness,
             run.domain.verifier,
             label=f"baseline answers on dev, time {repeat + 1} of {REPEATS}",
-            seed=derived_seed(run.secret, f"dev|{repeat}"),
+            seed=dev_seed(run, repeat),
         )
         runs.append(plain(graded))
         seconds.append(time.monotonic() - started)
@@ -64,7 +65,7 @@ def record(
     record_tasks(session, run, "dev", work["dev"], round_)
     record_draws(session, run.id, "dev", work["following"])
     version = record_version(session, run, BASE, ModelRef(**result["model"]))
-    measured = dev_protocol(run, result["engine"], [read_task(t["task"]).id for t in work["dev"]])
+    ids = [read_task(one["task"]).id for one in work["dev"]]
     for repeat, graded in enumerate(result["runs"]):
         scored = Scored(
             round=round_,
@@ -72,7 +73,7 @@ def record(
             version_hash=version.version_hash,
             suite=run.domain.name,
             split="dev",
-            protocol=measured,
+            protocol=run_protocol(run, result["engine"], ids, dev_seed(run, repeat)),
             planned=len(work["dev"]),
             seconds=result["seconds"][repeat],
             repeat=repeat,
@@ -83,22 +84,15 @@ def record(
     session.add(row)
     first, second = (item_scores(graded) for graded in result["runs"])
     noise = statistics.noise_floor(first, second)
-    text = f"{_score(evaluation.mean)} on dev, n {evaluation.scored}, noise {_score(noise)}"
+    text = f"{score(evaluation.mean)} on dev, n {evaluation.scored}, noise {score(noise)}"
     return {"noise": noise, "mean": evaluation.mean, "text": text}
 
 
-def dev_protocol(run: RunFacts, engine: str, task_ids: list[str]) -> dict[str, Any]:
-    """How dev is measured in this run, for base and candidates alike."""
-    harness = run.config.harness
-    return protocol(
-        task_ids,
-        run.domain.verifier,
-        harness,
-        engine,
-        temperature=harness.temperature,
-        attempts=harness.attempts,
-    )
+def run_protocol(run: RunFacts, engine: str, task_ids: list[str], seed: int) -> dict[str, Any]:
+    """How the run's own tasks are measured, for base and candidates alike."""
+    return protocol(task_ids, run.domain.verifier, run.config.harness, engine, seed)
 
 
-def _score(mean: float | None) -> str:
-    return "—" if mean is None else f"{mean:.3f}"
+def dev_seed(run: RunFacts, repeat: int = 0) -> int:
+    """The sampling seed on dev; the second measurement of the baseline has another one."""
+    return derived_seed(run.secret, f"dev|{repeat}")

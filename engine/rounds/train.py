@@ -17,7 +17,6 @@ from engine.versions import (
     find_version,
     model_of,
     record_version,
-    with_adapter,
 )
 
 NAME = "train"
@@ -51,7 +50,7 @@ def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]
         seed=derived_seed(run.secret, f"train|{work['round']}"),
     )
     done = tools.student.train(job, lambda point: _show(tools, point), tools.stop)
-    trained = with_adapter(tools.model(model.base), tools.home, done.adapter_hash)
+    trained = model_of(tools, {"base": model.base, "adapter": done.adapter_hash})
     return {
         "model": as_dict(trained),
         "training": as_dict(done) | {"settings": as_dict(job.settings), "seed": job.seed},

@@ -3,12 +3,12 @@
 import threading
 
 import pytest
+from sqlmodel import select
 
 from data import ledger
 from data.ledger import AlreadySettled, CapExceeded
 from data.store import Store
 from data.tables import Account, LedgerEntry, Project
-from sqlmodel import select
 
 ACCOUNTS = ["run:a", "project:p"]
 
@@ -20,7 +20,8 @@ def store(tmp_path):
     def begin(s):
         s.add(Project(id="p", workspace_id="w", name="P"))
         s.flush()
-        ledger.open_account(s, "run:a", "p", model_cap=1000, total_cap=1500, requests_cap=5)
+        limits = {"max_model_cost_usd": 0.001, "max_cost_usd": 0.0015, "max_model_requests": 5}
+        ledger.open_account(s, "run:a", "p", limits)
         ledger.open_account(s, "project:p", "p")
 
     store.write(begin)

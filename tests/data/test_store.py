@@ -1,10 +1,12 @@
 """The store: one writer, answers after the commit, each change undone alone."""
 
 import threading
+import time
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlmodel import select
 
 from data.migrations import NewerDatabase
@@ -41,7 +43,7 @@ def test_a_failing_change_is_undone_alone_and_told_to_its_caller(store):
     def write(name: str, value: str | None) -> None:
         try:
             outcomes[name] = store.write(lambda s: s.add(Setting(name=name, value=value)))
-        except Exception as error:
+        except IntegrityError as error:
             outcomes[name] = error
 
     threads = [
@@ -54,7 +56,33 @@ def test_a_failing_change_is_undone_alone_and_told_to_its_caller(store):
     for thread in threads:
         thread.join()
     assert names(store) == {"good", "fine"}
-    assert isinstance(outcomes["bad"], Exception) and outcomes["good"] is None
+    assert isinstance(outcomes["bad"], IntegrityError) and outcomes["good"] is None
+
+
+def test_on_a_full_disk_nobody_is_told_that_a_lost_write_is_there(store):
+    """SQLite undoes the whole transaction then, so the changes before the failing one are lost."""
+    store.write(lambda s: s.execute(text("PRAGMA max_page_count=150")))
+    release = threading.Event()
+    store.post(lambda session: release.wait(5))
+    outcomes: dict[str, object] = {}
+
+    def write(name: str, value: str) -> None:
+        try:
+            outcomes[name] = store.write(put(name, value))
+        except OperationalError as error:
+            outcomes[name] = error
+
+    threads = []
+    for name, value in (("first", "x"), ("big", "x" * 2_000_000), ("after", "x")):
+        threads.append(threading.Thread(target=write, args=(name, value)))
+        threads[-1].start()
+        time.sleep(0.05)  # in this order
+    release.set()
+    for thread in threads:
+        thread.join()
+    there = names(store)
+    assert all((outcomes[name] is None) == (name in there) for name in outcomes)
+    assert isinstance(outcomes["big"], OperationalError)
 
 
 def test_every_connection_is_durable_and_readers_cannot_write(store):

@@ -12,7 +12,14 @@ import pytest
 from data.crash import POINTS
 from engine.models.gateway import AT_ONCE
 
-LIVE = ("after_intent#4", "after_execute#6", "after_result#3", "after_answers#9", "after_move#1")
+LIVE = (
+    "after_intent#4",
+    "after_execute#6",
+    "after_result#3",
+    "after_result#11",
+    "after_answers#9",
+    "after_move#1",
+)
 DRY = ("after_reserve#30", "after_send#75", "after_settle#120", "after_execute#5")
 
 
@@ -23,7 +30,9 @@ def serve(home: Path, kind: str, crash_at: str | None = None) -> subprocess.Comp
     if crash_at:
         environment["CRASH_AT"] = crash_at
     command = [sys.executable, "-m", "tests.crash_child", str(home), "r-1", kind]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+    return subprocess.run(
+        command, capture_output=True, text=True, env=environment, timeout=120, check=False
+    )
 
 
 @pytest.fixture(scope="module")

@@ -39,6 +39,7 @@ def test_a_clear_gain_with_everything_in_order_is_promoted():
         (paired(30, 0, 0, 90), {}, APPROVED, "reject", "gain"),
         (CLEAR, {"guard": paired(60, 2, 20, 38)}, APPROVED, "reject", "guard"),
         (CLEAR, {"held_out": paired(60, 2, 20, 38)}, APPROVED, "reject", "held-out"),
+        (CLEAR, {"guard": paired(40, 0, 0, 9)}, APPROVED, "inconclusive", "guard"),
     ],
 )
 def test_anything_less_is_not_promoted_and_says_why(blind, elsewhere, audits, decision, words):

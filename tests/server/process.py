@@ -137,5 +137,3 @@ def result_of_demo(home: Path, *arguments: str, seconds: float) -> tuple[dict[st
     assert done.returncode == 0, done.stdout + done.stderr
     found: dict[str, Any] = json.loads(file.read_text())
     return found, done.stdout
-
-

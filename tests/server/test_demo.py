@@ -55,9 +55,7 @@ def test_a_bad_option_is_refused_in_words_and_nothing_starts(tmp_path, option, k
 def test_beside_a_running_server_the_demo_runs_there(tmp_path):
     server = Server(tmp_path)
     try:
-        found, printed = result_of_demo(
-            tmp_path, "--preset", "sim", "--rounds", "1", seconds=120
-        )
+        found, printed = result_of_demo(tmp_path, "--preset", "sim", "--rounds", "1", seconds=120)
         assert "A server holds this home folder" in printed
         assert server.run(found["run"]).state == "finished"
     finally:
