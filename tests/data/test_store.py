@@ -62,8 +62,9 @@ def test_a_failing_change_is_undone_alone_and_told_to_its_caller(store):
 def test_on_a_full_disk_nobody_is_told_that_a_lost_write_is_there(store):
     """SQLite undoes the whole transaction then, so the changes before the failing one are lost."""
     store.write(lambda s: s.execute(text("PRAGMA max_page_count=150")))
-    release = threading.Event()
-    store.post(lambda session: release.wait(5))
+    begun, release = threading.Event(), threading.Event()
+    store.post(lambda session: (begun.set(), release.wait(5)))
+    begun.wait(5)  # what comes now shares the next commit
     outcomes: dict[str, object] = {}
 
     def write(name: str, value: str) -> None:
