@@ -1,5 +1,6 @@
 """The built-in planner: one hypothesis a round from measured failures; no model, no cost."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,12 +17,12 @@ def make_plan(
 ) -> dict[str, Any]:
     """A plan from `strata` (family -> difficulty -> {mean, n}), at most `tasks` tasks.
 
-    Families get tasks in proportion to how often they fail; inside a family its failing
-    difficulties do. `rooms` bounds each family (None: no bound). The result has `families`
+    Families get tasks by the root of how often they fail, so that what is nearly learned is still
+    practised enough to be kept; inside a family its failing difficulties do in proportion. `rooms` bounds each family (None: no bound). The result has `families`
     (id -> {"tasks", "strata"}), `because` (what it rests on), `hypothesis` and `settings`.
     """
     failing = {family: _failure(by_stratum.values()) for family, by_stratum in strata.items()}
-    counts = _shares(failing, tasks)
+    counts = _shares({family: math.sqrt(share) for family, share in failing.items()}, tasks)
     families = {}
     for family, count in counts.items():
         room = rooms.get(family)

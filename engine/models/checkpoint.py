@@ -79,6 +79,43 @@ def _folders(state_dir: Path) -> list[Path]:
     return sorted(state_dir.glob("step-[0-9]*"), reverse=True)
 
 
+def collect(
+    parameters: "dict[str, torch.nn.Parameter]", optimizer: "torch.optim.Optimizer"
+) -> "dict[str, torch.Tensor]":
+    """Everything that the next step depends on, as named tensors."""
+    import torch
+
+    tensors: dict[str, torch.Tensor] = {"rng.cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        tensors["rng.cuda"] = torch.cuda.get_rng_state()
+    for name, parameter in parameters.items():
+        tensors[f"lora/{name}"] = parameter.data
+        for key, value in optimizer.state[parameter].items():
+            tensors[f"{key}/{name}"] = value
+    return tensors
+
+
+def restore(
+    parameters: "dict[str, torch.nn.Parameter]",
+    optimizer: "torch.optim.Optimizer",
+    tensors: "dict[str, torch.Tensor]",
+) -> None:
+    """Put back what `collect` took."""
+    import torch
+
+    torch.set_rng_state(tensors["rng.cpu"])
+    if "rng.cuda" in tensors:
+        torch.cuda.set_rng_state(tensors["rng.cuda"])
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            parameter.copy_(tensors[f"lora/{name}"])
+            for key in ("step", "exp_avg", "exp_avg_sq"):
+                value = tensors.get(f"{key}/{name}")
+                if value is not None:
+                    on = "cpu" if key == "step" else parameter.device
+                    optimizer.state[parameter][key] = value.to(on)
+
+
 def clear_aside(folder: Path) -> None:
     """Remove what an interrupted write left: a folder with `.tmp-` in its name is never complete."""
     for left in folder.glob("*.tmp-*"):

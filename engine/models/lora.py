@@ -10,14 +10,14 @@ import json
 import math
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import Interrupted, ModelUnavailable, WorkerFailed
-from engine.models import checkpoint
-from engine.models.batches import TrainRow, plan_steps, read_rows, shared_beginning, split_step
+from engine.models import checkpoint, gradients
+from engine.models.batches import TrainRow, plan_steps, read_rows
 from engine.models.renderer import template_hash
 from engine.models.weights import (
     Loaded,
@@ -111,7 +111,7 @@ class _Run:
         found = checkpoint.newest(self.state_dir, self.job_key, say)
         if found:
             self.progress, tensors = found
-            _restore(parameters, self.optimizer, tensors)
+            checkpoint.restore(parameters, self.optimizer, tensors)
         self.resumed_from = self.progress.step
 
     def lora(self) -> "dict[str, torch.nn.Parameter]":
@@ -155,7 +155,7 @@ class _Run:
         batch = [self.rows[number] for number in self.steps[at]]
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.job.settings, at, len(self.steps))
-        loss = accumulate(self.wrapped, batch, self.part_rows, on_tokens)
+        loss = gradients.accumulate(self.wrapped, batch, self.part_rows, on_tokens)
         if not math.isfinite(loss):
             raise WorkerFailed(
                 f"the loss is {loss} at step {at + 1} of {len(self.steps)}: "
@@ -178,7 +178,7 @@ class _Run:
         self.optimizer.zero_grad(set_to_none=True)
 
     def _save(self) -> None:
-        tensors = _state(self.lora(), self.optimizer)
+        tensors = checkpoint.collect(self.lora(), self.optimizer)
         checkpoint.save(self.state_dir, self.job_key, self.progress, tensors)
 
     def result(self) -> TrainResult:
@@ -261,67 +261,6 @@ def _check_head(loaded: Loaded) -> None:
         raise ModelUnavailable(f"{loaded.name} scales its logits ({used[0]}), not supported yet")
 
 
-def accumulate(
-    wrapped: Any,
-    batch: Sequence[TrainRow],
-    part_rows: int,
-    on_tokens: Callable[[int], None] = lambda count: None,
-) -> float:
-    """Add the gradients of a batch to the parameters; its loss, averaged over rows."""
-    total = 0.0
-    for part in split_step(batch, part_rows):
-        loss = _part_loss(wrapped.get_base_model(), part) / len(batch)
-        loss.backward()  # type: ignore[no-untyped-call]
-        total += float(loss.detach())
-        on_tokens(sum(len(row.ids) for row in part))
-    return total
-
-
-def _part_loss(model: Any, part: Sequence[TrainRow]) -> "torch.Tensor":
-    """Sum over rows of the mean cross-entropy of their completion tokens, a scalar."""
-    import torch
-
-    hidden, shared = _hidden_states(model, part)
-    at = [
-        (number, index - 1 - shared)
-        for number, row in enumerate(part)
-        for index in range(row.start, len(row.ids))
-    ]
-    targets = [token for row in part for token in row.ids[row.start :]]
-    weights = [1 / row.targets for row in part for _ in range(row.targets)]
-    rows, columns = torch.tensor(at, device=hidden.device).unbind(dim=1)
-    logits = model.get_output_embeddings()(hidden[rows, columns]).float()
-    losses = torch.nn.functional.cross_entropy(
-        logits, torch.tensor(targets, device=hidden.device), reduction="none"
-    )
-    return (losses * torch.tensor(weights, device=hidden.device)).sum()
-
-
-def _hidden_states(model: Any, part: Sequence[TrainRow]) -> "tuple[torch.Tensor, int]":
-    """Last hidden states (rows x columns x width), and the length of the beginning left out.
-
-    A beginning that all rows share is computed once within the step and its keys and values serve
-    every row; gradients of all rows flow back through it, so that the result is that of full rows.
-    Rows are padded on the right, where causal attention never looks.
-    """
-    import torch
-    from transformers import DynamicCache
-
-    shared = shared_beginning(part)
-    cache = None
-    if shared:
-        cache = DynamicCache(config=model.config)
-        beginning = torch.tensor([part[0].ids[:shared]], device=model.device)
-        model.base_model(input_ids=beginning, cache=cache, use_cache=True)
-        cache.batch_repeat_interleave(len(part))
-    width = max(len(row.ids) for row in part) - 1 - shared
-    # The last token of a row predicts nothing, so it is not fed.
-    padded = [(row.ids[shared:-1] + [0] * width)[:width] for row in part]
-    ids = torch.tensor(padded, device=model.device)
-    output = model.base_model(input_ids=ids, cache=cache, use_cache=cache is not None)
-    return output.last_hidden_state, shared
-
-
 def learning_rate(settings: LoraSettings, step: int, steps: int) -> float:
     """The rate of a step (from 0): linear warm-up, then a cosine down to a tenth."""
     if step < settings.warmup_steps:
@@ -359,39 +298,3 @@ def _job_key(loaded: Loaded, job: TrainJob) -> str:
     parts = [rows, settings, job.seed, job.model.identity, loaded.precision, loaded.device]
     text = json.dumps([*parts, template_hash(loaded.tokenizer)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _state(
-    parameters: "dict[str, torch.nn.Parameter]", optimizer: "torch.optim.Optimizer"
-) -> "dict[str, torch.Tensor]":
-    """Everything that the next step depends on, as named tensors."""
-    import torch
-
-    tensors: dict[str, torch.Tensor] = {"rng.cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        tensors["rng.cuda"] = torch.cuda.get_rng_state()
-    for name, parameter in parameters.items():
-        tensors[f"lora/{name}"] = parameter.data
-        for key, value in optimizer.state[parameter].items():
-            tensors[f"{key}/{name}"] = value
-    return tensors
-
-
-def _restore(
-    parameters: "dict[str, torch.nn.Parameter]",
-    optimizer: "torch.optim.Optimizer",
-    tensors: "dict[str, torch.Tensor]",
-) -> None:
-    import torch
-
-    torch.set_rng_state(tensors["rng.cpu"])
-    if "rng.cuda" in tensors:
-        torch.cuda.set_rng_state(tensors["rng.cuda"])
-    with torch.no_grad():
-        for name, parameter in parameters.items():
-            parameter.copy_(tensors[f"lora/{name}"])
-            for key in ("step", "exp_avg", "exp_avg_sq"):
-                value = tensors.get(f"{key}/{name}")
-                if value is not None:
-                    on = "cpu" if key == "step" else parameter.device
-                    optimizer.state[parameter][key] = value.to(on)

@@ -4,7 +4,8 @@ import time
 from random import Random
 
 from engine.models.batches import TrainRow
-from engine.models.lora import accumulate, add_lora
+from engine.models.gradients import accumulate
+from engine.models.lora import add_lora
 from engine.models.weights import PRECISIONS, Loaded, load_base, pick_attention
 from engine.types import LoraSettings, ModelRef
 

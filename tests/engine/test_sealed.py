@@ -56,7 +56,7 @@ def planted(tmp_path, monkeypatch):
     """A run whose sealed tasks carry canary words, with the prompts that each phase asked."""
     asked: dict[str, list[str]] = {}
     real_blind, real_held_out = sealed.blind_tasks, sealed.held_out_tasks
-    real_generate = simulated.SimulatedWorker.generate
+    real_generate, real_answer = simulated.SimulatedWorker.generate, simulated.answer
 
     def blind_tasks(*args):
         found, following = real_blind(*args)
@@ -71,11 +71,17 @@ def planted(tmp_path, monkeypatch):
         asked.setdefault(phase, []).extend(ask.messages[-1]["content"] for ask in asks)
         return real_generate(self, model, asks, on_batch, stop)
 
+    def answer(model, ask, pace):
+        asked.setdefault(model, []).append(ask.messages[-1]["content"])
+        return real_answer(model, ask, pace)
+
+    monkeypatch.setattr(simulated, "answer", answer)
     monkeypatch.setattr(sealed, "blind_tasks", blind_tasks)
     monkeypatch.setattr(sealed, "held_out_tasks", held_out_tasks)
     monkeypatch.setattr(simulated.SimulatedWorker, "generate", generate)
     with instance(tmp_path) as pawl:
-        pawl.start("sim-1", rounds=1)
+        models = {"operator_model": "sim/operator", "teacher_model": "sim/teacher"}
+        pawl.start("sim-1", rounds=1, **models)
         yield pawl, asked
 
 
@@ -100,7 +106,8 @@ def test_no_row_event_or_file_holds_a_sealed_task_before_the_gate(planted, monke
     for phase, prompts in asked.items():
         met = [p for p in prompts if BLIND in p or HELD_OUT in p]
         assert bool(met) == (phase == "blind"), phase
-    assert {"prepare", "diagnose", "collect", "develop", "blind"} <= set(asked)
+    models = {"sim/operator", "sim/teacher"}
+    assert {"prepare", "diagnose", "collect", "develop", "blind", *models} <= set(asked)
 
 
 def test_after_the_gate_blind_tasks_can_be_read_and_held_out_ones_cannot(planted):

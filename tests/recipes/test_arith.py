@@ -296,7 +296,9 @@ def look_alikes(worked: str) -> list[str]:
 
 @every_family
 def test_the_worked_answer_is_right_and_no_hedge_or_other_spelling_is(family: Family) -> None:
-    for task in tasks_of(family, 200):
+    keys = family.key_count
+    count = MOST if keys is None else min(MOST, keys // 2)
+    for task in tasks_of(family, count):
         worked = task.worked
         assert score(task, worked) == score(task, f"{worked}\n") == 1.0
         assert score(task, f"First this, then that.\nANSWER: {worked}") == 1.0

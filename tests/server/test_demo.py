@@ -73,3 +73,14 @@ def test_a_real_round_is_promoted_on_its_blind_gain(tmp_path):
     assert {audit["verdict"] for audit in one["audits"]} == {"approved"}
     assert not found["simulated"] and found["device_seconds"] > 0
     assert "train" in printed and "of" in printed
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_the_whole_demo_promotes_its_first_candidate_and_plans_from_its_failures(tmp_path):
+    found, _ = result_of_demo(tmp_path, seconds=1100)
+    check_shape(found)
+    first, second = found["rounds"]
+    assert first["decision"] == "promote" and first["blind"]["difference"]["low"] > 0.20
+    assert second["plan"]["because"] != first["plan"]["because"]
+    assert found["seconds"] < 900 and found["seed"] is None

@@ -16,9 +16,9 @@ MARK = "HARD_TIMES_SEEN"
 
 def main() -> None:
     from engine import worker
-    from engine.models import lora
+    from engine.models import gradients
 
-    real = lora.accumulate
+    real = gradients.accumulate
     steps: list[int] = []
 
     def accumulate(wrapped: Any, batch: Any, part_rows: int, *rest: Any) -> float:
@@ -36,7 +36,7 @@ def main() -> None:
             time.sleep(60)
         return real(wrapped, batch, part_rows, *rest)
 
-    lora.accumulate = accumulate
+    gradients.accumulate = accumulate  # type: ignore[assignment]
     worker.main()
 
 

@@ -9,6 +9,7 @@ from data.files import read_manifest
 from engine.errors import Interrupted, ModelUnavailable, WorkerFailed
 from engine.models import batches, lora
 from engine.models.batches import plan_steps, read_rows, split_step
+from engine.models.gradients import accumulate
 from engine.models.registry import with_adapter
 from engine.models.weights import Loaded, load_base, wear
 from engine.types import LoraSettings, ModelRef, TrainJob, TrainProgress, TrainResult
@@ -48,7 +49,7 @@ def test_parts_of_a_step_give_the_gradients_of_the_whole(tiny: ModelRef, tmp_pat
     wrapped.double()
     _wake(wrapped)
     results = [_gradients(wrapped, rows, part) for part in (1, 2, 6)]
-    assert batches.shared_beginning(split_step(rows, 6)[0]) > 8
+    assert batches.shared_beginning(split_step(rows, 6, 48)[0], 48) > 8
     (loss, alone), *others = results
     for other_loss, gradients in others:
         assert other_loss == pytest.approx(loss, abs=1e-6)
@@ -69,7 +70,7 @@ def _wake(wrapped: object) -> None:
 
 def _gradients(wrapped: object, rows: list[batches.TrainRow], part: int) -> tuple[float, dict]:  # type: ignore[type-arg]
     wrapped.zero_grad()  # type: ignore[attr-defined]
-    loss = lora.accumulate(wrapped, rows, part)
+    loss = accumulate(wrapped, rows, part)
     named = wrapped.named_parameters()  # type: ignore[attr-defined]
     return loss, {name: p.grad.clone() for name, p in named if p.requires_grad}
 
@@ -99,6 +100,7 @@ def _merges_as_peft_does(loaded: Loaded, worn: ModelRef) -> None:
 
     ids = torch.tensor([[1, 17, 4093, 198, 33, 1232]])
     bare = loaded.model(ids).logits
+    assert worn.adapter is not None
     wear(loaded, worn)
     ours = loaded.model(ids).logits
     wear(loaded, ModelRef(base=worn.base, path=worn.path, revision=worn.revision))
@@ -158,10 +160,9 @@ def test_the_checkpoints_of_another_job_are_not_taken_up(
 def test_an_adapter_is_continued_and_must_fit(
     loaded_tiny: Loaded, tiny: ModelRef, tmp_path: Path
 ) -> None:
-    fast = {"learning_rate": 3e-2, "epochs": 3}
-    first = _train(loaded_tiny, job(tmp_path / "first", tiny, **fast))
+    first = _train(loaded_tiny, job(tmp_path / "first", tiny, learning_rate=3e-2, epochs=3))
     worn = with_adapter(tiny, Path(first.adapter_dir))
-    second = _train(loaded_tiny, job(tmp_path / "second", worn, **fast))
+    second = _train(loaded_tiny, job(tmp_path / "second", worn, learning_rate=3e-2, epochs=3))
     assert second.loss_first < first.loss_first - 0.05
     assert second.adapter_hash != first.adapter_hash
     manifest = read_manifest(Path(second.adapter_dir))
