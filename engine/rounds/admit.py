@@ -1,4 +1,7 @@
-"""Admit: which verified answers become training rows, each with its lineage, replay mixed in."""
+"""Admit: which verified answers become training rows, each with its lineage, replay mixed in.
+
+A run that trains from the base each time trains on the rows of its earlier rounds as well.
+"""
 
 import json
 from collections import Counter, defaultdict
@@ -33,10 +36,12 @@ def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) 
         TaskRow.run == run.id, TaskRow.split == "train", TaskRow.round == round_
     )
     tasks = {row.id: row for row in session.exec(query.order_by(col(TaskRow.row)))}
-    used = session.exec(select(TrainingRow.row_hash).where(TrainingRow.run == run.id))
+    earlier = select(TrainingRow).where(TrainingRow.run == run.id, TrainingRow.round < round_)
+    known = session.exec(earlier.order_by(col(TrainingRow.id))).all()
     return {
         "candidates": _candidates(tasks, samples, past["collect"]["helped"]),
-        "used": sorted(set(used)),
+        "used": sorted({row.row_hash for row in known}),
+        "again": [_plain_row(row) for row in known] if run.config.train_from == "base" else [],
         "round": round_,
     }
 
@@ -59,7 +64,7 @@ def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]
     defects = _check_again(rows, run, work["round"])
     rows += _replay_rows(rows, run, tools, work["round"])
     Random(derived_seed(run.secret, f"admit|{work['round']}")).shuffle(rows)
-    write_durable(rows_file(tools.folder, work["round"]), _training_text(rows))
+    write_durable(rows_file(tools.folder, work["round"]), _training_text(work["again"] + rows))
     return {"rows": rows, "candidates": len(work["candidates"]), "defects": defects}
 
 
@@ -83,12 +88,15 @@ def record(
     share = replay / len(rows) if rows else 0.0
     summary = {
         "rows": len(rows),
+        "trained": len(work["again"]) + len(rows),
         "by_source": dict(Counter(row["source"] for row in rows)),
         "by_family": dict(Counter(row["family"] for row in rows)),
         "candidates": result["candidates"],
         "defects": result["defects"],
         "text": f"{len(rows)} rows, {share:.0%} replay",
     }
+    if work["again"]:
+        summary["text"] += f", with {len(work['again'])} of earlier rounds"
     if len(rows) == replay:
         summary |= {"ends": "reject", "reason": "nothing new to train on: no row was admitted"}
     elif result["defects"]:
@@ -100,6 +108,16 @@ def record(
 def rows_file(folder: Path, round_: int) -> Path:
     """Where a round's training rows lie, as the trainer reads them."""
     return folder / f"rows-{round_}.jsonl"
+
+
+def _plain_row(row: TrainingRow) -> dict[str, Any]:
+    """A row of an earlier round, which training from the base needs again."""
+    return {
+        "messages": row.messages,
+        "completion": row.completion,
+        "ends": row.ends,
+        "family": row.family,
+    }
 
 
 def _candidates(

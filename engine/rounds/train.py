@@ -30,7 +30,7 @@ def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) 
     assert start is not None
     return {
         "start": describe(start),
-        "rows": past["admit"]["rows"],
+        "rows": past["admit"]["trained"],
         "round": round_,
         "trains": not run.dry,
     }

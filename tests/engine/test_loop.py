@@ -89,6 +89,14 @@ def test_every_row_has_its_lineage_and_a_right_answer(loop):
         assert 0.2 <= replay / len(group) <= 0.3
 
 
+def test_training_from_the_base_uses_the_rows_of_every_round_so_far(loop):
+    counts = [sum(1 for row in rows(loop, TrainingRow) if row.round <= n) for n in (1, 2)]
+    candidates = [v for v in rows(loop, Version) if v.role == "candidate"]
+    assert [version.trained_rows for version in candidates] == counts
+    file = loop.home.run_folder("sim-1") / "rows-2.jsonl"
+    assert len(file.read_text().splitlines()) == counts[1]
+
+
 def test_scores_carry_both_hashes_and_versions_meet_under_one_protocol(loop):
     evaluations = rows(loop, Evaluation)
     assert all(row.version_hash and row.protocol_hash for row in evaluations)
