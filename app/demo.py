@@ -144,7 +144,8 @@ def _round(round_: shapes.RoundShape) -> list[str]:
     lines = [f"Round {round_.round}: {decision}. {round_.reason}"]
     lines.append(f"  plan      {round_.hypothesis or '—'}")
     sources = ", ".join(f"{count} {source}" for source, count in round_.rows_by_source.items())
-    lines.append(f"  rows      {_whole(round_.rows)} ({sources})")
+    new = sum(round_.rows_by_source.values())
+    lines.append(f"  rows      {_whole(round_.rows)} trained, {new:,} of them new ({sources})")
     for name, figures in _figures(round_).items():
         if figures is not None:
             gap = figures["difference"]
@@ -154,7 +155,7 @@ def _round(round_: shapes.RoundShape) -> list[str]:
                 f" [{_signed(gap['low'])}, {_signed(gap['high'])}], n {figures['n']},"
                 f" coverage {_percent(figures['coverage'])}"
             )
-    said = ", ".join(f"{audit.type} {audit.verdict}" for audit in round_.audits)
+    said = ", ".join(dict.fromkeys(f"{audit.type} {audit.verdict}" for audit in round_.audits))
     lines.append(f"  audits    {said or '—'}")
     return lines
 

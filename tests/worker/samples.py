@@ -48,6 +48,15 @@ def mixed_asks() -> list[Ask]:
     ]
 
 
+def alike_asks() -> list[Ask]:
+    """Asks that begin alike and go on differently far."""
+    prompts = ["2 + 2 = ?", "Name three animals, two fruits and one river.", "123456 + 98765 = ?"]
+    return [
+        Ask(key=str(number), messages=messages(prompt), max_tokens=10)
+        for number, prompt in enumerate(prompts)
+    ]
+
+
 class Collector:
     """Takes batches of answers into a dictionary by key."""
 

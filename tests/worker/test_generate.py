@@ -7,7 +7,7 @@ from engine.models.generate import generate
 from engine.models.renderer import render_prompt
 from engine.models.weights import Loaded
 from engine.types import Answer, Ask
-from tests.worker.samples import Collector, asks, messages, mixed_asks, never
+from tests.worker.samples import Collector, alike_asks, asks, messages, mixed_asks, never
 
 
 def _all(loaded: Loaded, wanted: list[Ask], share: float = 1.0) -> dict[str, Answer]:
@@ -16,7 +16,7 @@ def _all(loaded: Loaded, wanted: list[Ask], share: float = 1.0) -> dict[str, Ans
     return answers
 
 
-@pytest.mark.parametrize("wanted", [mixed_asks(), asks(5)], ids=["mixed", "alike"])
+@pytest.mark.parametrize("wanted", [mixed_asks(), alike_asks()], ids=["mixed", "alike"])
 def test_greedy_batches_give_the_text_of_one_at_a_time(loaded: Loaded, wanted: list[Ask]) -> None:
     import torch
 

@@ -16,6 +16,7 @@ from engine.errors import Interrupted, ModelUnavailable, OutOfMemory, WorkerFail
 from engine.models.registry import with_adapter
 from engine.models.worker_engine import WorkerEngine
 from engine.types import Answer, Ask, ModelRef, Stop, TrainProgress
+from engine.worker import describe
 from tests.worker.samples import Collector, asks, job, messages, never
 from tests.worker.test_children import wait_for
 
@@ -126,6 +127,19 @@ def test_prompts_and_answers_never_reach_the_log(tiny: ModelRef, tmp_path: Path)
     log = (tmp_path / "worker.log").read_text()
     assert "answered 1 asks" in log and str(failed.value).split(" at ")[0].split()[-1] in log
     assert canary not in log and canary not in str(failed.value)
+
+
+def test_an_unforeseen_error_is_told_by_its_place_and_not_by_its_text(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Its text may quote the prompt that caused it."""
+    try:
+        raise KeyError("CANARY-93517")
+    except KeyError as error:
+        kind, text = describe(error)
+    assert kind == "broken"
+    assert text.startswith("KeyError at test_worker.py:")
+    assert "CANARY" not in text + capsys.readouterr().err
 
 
 def test_a_crash_is_an_error_and_the_next_call_has_a_new_worker(
