@@ -1,6 +1,7 @@
 """The driver of one run: from its row to its end, resuming wherever the journal says it was."""
 
 import logging
+import shutil
 
 from sqlmodel import Session, col, select
 
@@ -55,6 +56,8 @@ class Driver:
                 raise
             except EngineError as error:
                 self._fail_round(number, str(error))
+            # The adapter has its own folder by now; what training resumes from is spent.
+            shutil.rmtree(facts.home.run_folder(facts.id) / f"train-{number}", ignore_errors=True)
 
     def _take_up(self, s: Session) -> RunFacts:
         """The run as running, with its account; raises when its settings do not fit any more."""

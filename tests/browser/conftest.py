@@ -42,7 +42,7 @@ class Console:
         return (self.home / "owner.key").read_text().strip()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
     """The server of server.py in a process of its own."""
     home, port = tmp_path_factory.mktemp("console") / "home", _free_port()
@@ -61,15 +61,16 @@ def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
         server.wait(timeout=20)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator[Browser]:
+    """Chromium, closed with its module: its event loop would be in the way of the page tests."""
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         yield launched
         launched.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def session_cookie(console: Console, browser: Browser) -> dict[str, str]:
     """The cookie of a sign-in by link, for every test that does not sign in itself."""
     with browser.new_context() as context:

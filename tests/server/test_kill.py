@@ -43,6 +43,7 @@ def golden(tmp_path_factory):
         server.start_run(run=RUN, preset="smoke")
         run = finish(server)
         assert run.state == "finished", run.reason
+        assert not list(server.home.run_folder(RUN).glob("train-*"))
         yield server.home, outcome(server)
     finally:
         server.close()
