@@ -70,6 +70,9 @@ def demo(args: argparse.Namespace) -> int:
     from app.demo import ServerGone, closing_table, result, write_json
     from app.errors import ServiceError
 
+    if args.json and not args.json.resolve().parent.is_dir():
+        print(f"--json: there is no folder {args.json.resolve().parent}", file=sys.stderr)
+        return 2
     started = time.monotonic()
     try:
         run = run_demo(args)
@@ -81,10 +84,18 @@ def demo(args: argparse.Namespace) -> int:
         return 130
     seconds = time.monotonic() - started
     print(closing_table(run, seconds))
-    print(f"\nSee it in the console: python3 run.py   (home folder {home_folder()})")
+    print(f"\nSee it in the console: {console_of(run.run)}")
     if args.json:
         write_json(args.json, result(run, seconds))
     return 0 if run.state == "finished" else 1
+
+
+def console_of(run: str) -> str:
+    """Where a run can be seen: on the server that holds the home, or how to start one."""
+    from data.home import open_home
+
+    url = (open_home(home_folder()).server() or {}).get("url")
+    return f"{url}/runs/{run}" if url else f"python3 run.py   (home folder {home_folder()})"
 
 
 def link(args: argparse.Namespace) -> int:
@@ -231,6 +242,7 @@ def serve_console(pawl: opened, host: str, port: int) -> None:
 
     from app import sign_in
     from app.guard import Guard
+    from app.serving import hush_disconnects
     from pages import site
     from pages.sign_in_page import sign_in_html
 
@@ -240,6 +252,7 @@ def serve_console(pawl: opened, host: str, port: int) -> None:
     web.get("/healthz")(lambda: {"status": "ok"})
 
     def guard() -> None:  # around everything, so after NiceGUI has built its own layers
+        hush_disconnects()
         assert web.middleware_stack is not None
         web.middleware_stack = Guard(web.middleware_stack, access=pawl.access, port=port)
 

@@ -1,7 +1,9 @@
 """The main job without a browser: live progress, a closing table, and the result as JSON."""
 
 import json
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -64,13 +66,13 @@ def follow(
 def progress_line(live: shapes.Live, elapsed: float) -> str:
     """Phase, done of total, elapsed, time left."""
     if live.progress is None:
-        return f"  {clock(elapsed)}  {live.state}"
+        return f"  {clock(elapsed)}  {live.state}" + (f", {live.reason}" if live.reason else "")
     round_ = f"round {live.round} of {live.rounds_target}, " if live.round else ""
     parts = [f"{round_}{live.progress.phase.replace('_', ' ')}"]
     if live.progress.total:
         parts.append(f"{live.progress.done} of {live.progress.total} {live.progress.text}")
     if live.progress.seconds_left:
-        parts.append(f"about {clock(live.progress.seconds_left)} left in this phase")
+        parts.append(f"about {clock(live.progress.seconds_left)} left of these")
     return f"  {clock(elapsed)}  " + ", ".join(parts)
 
 
@@ -88,7 +90,8 @@ class Screen:
     def progress(self, text: str) -> None:
         """Show progress in place, or now and then where lines pile up."""
         if self._rewrites:
-            print(f"\r\x1b[K{text[:110]}", end="", flush=True)
+            width = shutil.get_terminal_size().columns - 1  # a longer one could not be rewritten
+            print(f"\r\x1b[K{text[:width]}", end="", flush=True)
         elif time.monotonic() - self._shown > QUIET_SECONDS:
             self._shown = time.monotonic()
             print(text, flush=True)
@@ -142,7 +145,8 @@ def _versions(run: shapes.RunDetail) -> list[str]:
 def _round(round_: shapes.RoundShape) -> list[str]:
     decision = (round_.decision or round_.outcome or "—").replace("_", " ")
     lines = [f"Round {round_.round}: {decision}. {round_.reason}"]
-    lines.append(f"  plan      {round_.hypothesis or '—'}")
+    plan = textwrap.wrap(round_.hypothesis or "—", 100)
+    lines += [f"  plan      {plan[0]}", *(f"            {line}" for line in plan[1:])]
     sources = ", ".join(f"{count} {source}" for source, count in round_.rows_by_source.items())
     new = sum(round_.rows_by_source.values())
     lines.append(f"  rows      {_whole(round_.rows)} trained, {new:,} of them new ({sources})")

@@ -35,6 +35,7 @@ def run_live(
         run=run.id,
         state="running" if run.state in ENDED and has_more else run.state,
         run_state=run.state,
+        reason=run.reason,
         round=run.round,
         rounds_target=run.rounds_target,
         phase=live.phase if live else None,

@@ -1,6 +1,7 @@
 """Where the server answers: a free port, and the note that says so to the other commands."""
 
 import json
+import logging
 import os
 import sys
 from pathlib import Path
@@ -30,6 +31,16 @@ def note_server(home: Home, url: str | None) -> None:
     note = {"pid": os.getpid(), "url": url, "started": now()}
     write_durable(home.server_json, json.dumps(note).encode())
     home.server_json.chmod(0o600)
+
+
+def hush_disconnects() -> None:
+    """Keep the web server's log free of browsers that leave before their answer is ready."""
+
+    def is_news(record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        return not (isinstance(error, RuntimeError) and str(error) == "No response returned.")
+
+    logging.getLogger("uvicorn.error").addFilter(is_news)
 
 
 def _holder(port: int) -> int | None:

@@ -240,6 +240,7 @@ class Live(BaseModel):
     run: str
     state: str
     run_state: str
+    reason: str | None  # why it waits, rests or ended
     round: int
     rounds_target: int
     phase: str | None

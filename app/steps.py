@@ -38,7 +38,8 @@ def _step(
     failed: str | None,
 ) -> shapes.StepState:
     finished = [done[phase] for phase in phases if phase in done]
-    state = "now" if now in phases else "done" if phases[-1] in done else "todo"
+    over = phases[-1] in done or ("gate" in done and bool(finished))  # the gate may come early
+    state = "now" if now in phases else "done" if over else "todo"
     state = "failed" if failed in phases else state
     texts = [str(row.result.get("text")) for row in finished if row.result.get("text")]
     last = finished[-1] if finished else None

@@ -121,7 +121,8 @@ def _end_of_run(
         return "stopped", f"stopped by {_stop_requested(s, run.id)} after round {len(rounds)}"
     if len(rounds) >= run.rounds_target:
         promoted = sum(1 for row in rounds if row.decision == "promote")
-        return "finished", f"{len(rounds)} rounds, {promoted} promoted"
+        word = "round" if len(rounds) == 1 else "rounds"
+        return "finished", f"{len(rounds)} {word}, {promoted} promoted"
     recent = _since_asked(s, run.id, rounds)[-ROUNDS_WITHOUT_GAIN:]
     stuck = len(recent) == ROUNDS_WITHOUT_GAIN and all(r.decision != "promote" for r in recent)
     if stuck and not facts.dry:

@@ -11,6 +11,7 @@ from pages import words
 from pages.parts import box, card, text
 
 SMOOTHING = 0.12  # weight of the newest point in the smoothed loss
+LEAST_AXIS = 0.4  # the score axis reaches at least this far
 MOST_ROUNDS = 24  # on the axis; a longer run shows the rounds it has reached
 
 
@@ -131,10 +132,13 @@ def _score_options(points: list[_Point], rounds: int) -> dict[str, Any]:
             "lineStyle": {"color": "var(--pw-series-2)", "type": "dotted", "width": 1.5},
             "data": [{"yAxis": base.mean}],
         }
+    value_axis = {**_VALUE_AXIS, ":axisLabel": _label_format(1)}
+    if max(point.high for point in points) < LEAST_AXIS:
+        value_axis["max"] = LEAST_AXIS  # near zero, one decimal could not tell the lines apart
     return {
         **_common(),
         "xAxis": {**_AXIS, "type": "category", "data": axis, "boundaryGap": True},
-        "yAxis": {**_VALUE_AXIS, ":axisLabel": _label_format(1)},
+        "yAxis": value_axis,
         "series": series,
     }
 

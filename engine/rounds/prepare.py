@@ -66,6 +66,7 @@ def record(
     record_draws(session, run.id, "dev", work["following"])
     version = record_version(session, run, BASE, ModelRef(**result["model"]))
     ids = [read_task(one["task"]).id for one in work["dev"]]
+    evaluations = []
     for repeat, graded in enumerate(result["runs"]):
         scored = Scored(
             round=round_,
@@ -78,14 +79,15 @@ def record(
             seconds=result["seconds"][repeat],
             repeat=repeat,
         )
-        evaluation = record_evaluation(session, run, scored, graded)
+        evaluations.append(record_evaluation(session, run, scored, graded))
     row = session.get_one(Run, run.id)
     row.best_version = None if run.dry else BASE
     session.add(row)
     first, second = (item_scores(graded) for graded in result["runs"])
     noise = statistics.noise_floor(first, second)
-    text = f"{score(evaluation.mean)} on dev, n {evaluation.scored}, noise {score(noise)}"
-    return {"noise": noise, "mean": evaluation.mean, "text": text}
+    baseline = evaluations[0]
+    text = f"{score(baseline.mean)} on dev, n {baseline.scored}, noise {score(noise)}"
+    return {"noise": noise, "mean": baseline.mean, "text": text}
 
 
 def run_protocol(run: RunFacts, engine: str, task_ids: list[str], seed: int) -> dict[str, Any]:
