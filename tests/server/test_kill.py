@@ -62,7 +62,7 @@ def server(tmp_path, golden):
 
 AT_WORK = {
     "training": select(TrainPoint).where(TrainPoint.step >= 5),
-    "evaluation": select(Live).where(Live.phase == "develop", col(Live.done) > 0),
+    "evaluation": select(Live).where(Live.phase == "blind", col(Live.done) > 0),
 }
 
 
