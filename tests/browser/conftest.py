@@ -23,7 +23,7 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
-HOSTILE = "<script>window.pwned=1</script><img src=x onerror=window.pwned=1>{{7*7}}`${1}`"
+HOSTILE = "<script>window.pwned=1</script><img src=x onerror=window.pwned=1>{{7*7777}}`${1}`"
 
 
 @dataclass(kw_only=True, slots=True, frozen=True)
