@@ -3,7 +3,7 @@
 from pydantic import ValidationError
 from sqlmodel import Session, col, select
 
-from app import live, runs, shapes
+from app import evidence, live, runs, shapes
 from app.caller import READ, Caller
 from app.errors import InvalidRequest
 from app.start import StartFields, check_start, insert_run
@@ -74,7 +74,7 @@ class Service:
         if number < 1:
             raise InvalidRequest("round: rounds are counted from 1")
         with self._store.read() as session:
-            return runs.run_round(session, runs.find_run(session, caller, run), number)
+            return evidence.run_round(session, runs.find_run(session, caller, run), number)
 
     def device(self, caller: Caller) -> shapes.Device:
         """The machine, who holds it and who waits."""
@@ -95,7 +95,7 @@ class Service:
 def detail(session: Session, row: Run, device: str) -> shapes.RunDetail:
     """A run's whole evidence in one shape."""
     summary = runs.summaries(session, [row])[0]
-    rounds = [runs.run_round(session, row, number) for number in range(1, row.round + 1)]
+    rounds = [evidence.run_round(session, row, number) for number in range(1, row.round + 1)]
     gates = [one.gate for one in rounds if one.gate is not None]
     return shapes.RunDetail(
         **summary.model_dump(),
@@ -105,11 +105,11 @@ def detail(session: Session, row: Run, device: str) -> shapes.RunDetail:
         limits=row.limits,
         seed=row.seed,
         steps=steps(session, row),
-        versions=runs.versions(session, row.id),
+        versions=evidence.versions(session, row.id),
         gate=gates[-1] if gates else None,
-        audits=runs.audits(session, row.id),
+        audits=evidence.audits(session, row.id),
         rounds=rounds,
-        directives=runs.directives(session, row.id),
+        directives=evidence.directives(session, row.id),
         config=row.config,
     )
 

@@ -105,3 +105,15 @@ def trouble(message: str) -> None:
     with box("pw-note pw-bad-note").props("role=alert"):
         icon("sym_o_error", "pw-bad")
         text(message, "pw-break")
+
+
+def column(name: str, label: str, align: str = "left", classes: str = "") -> dict[str, str]:
+    """A column of a table whose head looks like its cells."""
+    return {
+        "name": name,
+        "label": label,
+        "field": name,
+        "align": align,
+        "classes": classes,
+        "headerClasses": classes,
+    }

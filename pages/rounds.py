@@ -9,7 +9,7 @@ from app.shapes import AuditShape, Interval, RoundShape, RunDetail
 from pages import states, words
 from pages.evaluations import difference_in
 from pages.live import Part
-from pages.parts import card, text
+from pages.parts import card, column, text
 from pages.run_view import RunView
 
 COLOURS = 6
@@ -180,26 +180,15 @@ def _audit(audit: AuditShape) -> dict[str, str]:
     }
 
 
-def _column(name: str, label: str, align: str = "left", classes: str = "") -> dict[str, str]:
-    return {
-        "name": name,
-        "label": label,
-        "field": name,
-        "align": align,
-        "classes": classes,
-        "headerClasses": classes,
-    }
-
-
 COLUMNS = [
-    _column("number", "Round", "right"),
-    _column("decision", "Decision"),
-    _column("version", "Version"),
-    _column("hypothesis", "Hypothesis", classes="pw-desk"),
-    _column("dev", "Dev change", classes="pw-desk"),
-    _column("blind", "Blind change", classes="pw-desk"),
-    _column("rows", "Rows", "right", "pw-desk"),
-    _column("time", "Time", "right", "pw-desk"),
+    column("number", "Round", "right"),
+    column("decision", "Decision"),
+    column("version", "Version"),
+    column("hypothesis", "Hypothesis", classes="pw-desk"),
+    column("dev", "Dev change", classes="pw-desk"),
+    column("blind", "Blind change", classes="pw-desk"),
+    column("rows", "Rows", "right", "pw-desk"),
+    column("time", "Time", "right", "pw-desk"),
 ]
 
 HEADER = """

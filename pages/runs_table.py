@@ -58,26 +58,15 @@ def row(run: RunSummary) -> dict[str, Any]:
     }
 
 
-def _column(name: str, label: str, classes: str = "", align: str = "left") -> dict[str, str]:
-    return {
-        "name": name,
-        "label": label,
-        "field": name,
-        "align": align,
-        "classes": classes,
-        "headerClasses": classes,
-    }
-
-
 COLUMNS = [
-    _column("run", "Run"),
-    _column("state", "State"),
-    _column("round", "Round"),
-    _column("best", "Best version", "pw-extra"),
-    _column("score", "Best score", align="right"),
-    _column("spend", "Model spend", align="right"),
-    _column("owner", "Owner", "pw-extra"),
-    _column("updated", "Last update"),
+    parts.column("run", "Run"),
+    parts.column("state", "State"),
+    parts.column("round", "Round"),
+    parts.column("best", "Best version", classes="pw-extra"),
+    parts.column("score", "Best score", align="right"),
+    parts.column("spend", "Model spend", align="right"),
+    parts.column("owner", "Owner", classes="pw-extra"),
+    parts.column("updated", "Last update"),
 ]
 
 LINK = '<a class="pw-strong pw-nowrap" :href="\'/runs/\' + encodeURIComponent(props.row.run)">{{ props.row.run }}</a>'

@@ -133,7 +133,7 @@ def test_an_unforeseen_error_is_told_by_its_place_and_not_by_its_text(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Its text may quote the prompt that caused it."""
-    quoted = "-".join(("CANARY", "93517"))  # the line that raises may be told, so it has no word
+    quoted = "CANARY-93517"  # not on the line that raises, which may be told
     try:
         raise KeyError(quoted)
     except KeyError as error:

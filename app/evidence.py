@@ -1,0 +1,190 @@
+"""Evidence of a run: its rounds with their gates, its versions with their scores, its audits."""
+
+from collections import Counter
+from typing import Any
+
+from sqlalchemy import func
+from sqlmodel import Session, col, select
+
+from app import shapes
+from app.errors import NotFound
+from data.tables import Audit, Directive, Evaluation, Round, Run, TrainingRow, Version
+
+
+def run_round(session: Session, run: Run, number: int) -> shapes.RoundShape:
+    """One round with everything that was decided in it."""
+    row = session.exec(select(Round).where(Round.run == run.id, Round.number == number)).first()
+    if row is None:
+        raise NotFound(f"run {run.id} has not reached round {number}")
+    return round_shape(session, row)
+
+
+def round_shape(session: Session, row: Round) -> shapes.RoundShape:
+    """A round's row with its rows by source and family, gate and audits."""
+    rows = session.exec(
+        select(TrainingRow.source, TrainingRow.family, func.count())
+        .where(TrainingRow.run == row.run, TrainingRow.round == row.number)
+        .group_by(TrainingRow.source, TrainingRow.family)
+    ).all()
+    sources: Counter[str] = Counter()
+    families: Counter[str] = Counter()
+    for source, family, count in rows:
+        sources[source] += count
+        families[family] += count
+    blind = row.evidence.get("blind") or {}
+    return shapes.RoundShape(
+        run=row.run,
+        round=row.number,
+        start_version=row.start_version,
+        candidate=row.candidate,
+        outcome=row.outcome,
+        decision=row.decision,
+        reason=row.reason,
+        hypothesis=row.hypothesis,
+        plan=row.plan,
+        rows=row.rows,
+        rows_by_source=dict(sources),
+        rows_by_family=dict(families),
+        gate=gate(row),
+        dev=_sides(row.evidence.get("dev")),
+        dev_change=_change(row),
+        held_out=_sides(blind.get("held_out")),
+        guard=_sides(blind.get("guard")),
+        audits=audits(session, row.run, row.number),
+        steers=[steer["text"] for steer in row.plan.get("steers", [])],
+        summary=_round_summary(row),
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+    )
+
+
+def gate(row: Round) -> shapes.Gate | None:
+    """What a round's gate decided on; None when it compared nothing on blind tasks."""
+    evidence = row.evidence
+    if not evidence.get("blind"):
+        return None
+    figures, rule = evidence["blind"]["blind"], evidence.get("rule") or {}
+    candidate = _interval(figures["candidate"])
+    against_base = evidence.get("against_base") or {}
+    return shapes.Gate(
+        version=evidence["candidate"],
+        best=evidence["best"],
+        verdict=row.decision,
+        reason=row.reason,
+        n=figures["n"],
+        coverage=figures["coverage"],
+        score=candidate.mean,
+        candidate_score=candidate,
+        best_score=_interval(figures["best"]),
+        difference=difference(figures),
+        delta_vs_baseline=against_base.get("difference"),
+        p_value=figures["p_value"],
+        alpha=rule.get("alpha"),
+        fixed=figures["fixed"],
+        regressed=figures["regressed"],
+        checks=evidence.get("checks", []),
+    )
+
+
+def audits(session: Session, run: str, number: int | None = None) -> list[shapes.AuditShape]:
+    """Audit records of a run, or of one round, oldest first."""
+    query = select(Audit).where(Audit.run == run)
+    if number is not None:
+        query = query.where(Audit.round == number)
+    return [
+        shapes.AuditShape(
+            type=row.type,
+            version=row.version,
+            round=row.round,
+            verdict=row.verdict,
+            reasons=[reason["text"] for reason in row.reasons],
+            at=row.created_at,
+        )
+        for row in session.exec(query.order_by(col(Audit.id)))
+    ]
+
+
+def versions(session: Session, run: str) -> list[shapes.VersionScores]:
+    """Every version of a run with its scores, baseline first."""
+    rows = session.exec(select(Version).where(Version.run == run).order_by(col(Version.id))).all()
+    scores = session.exec(
+        select(Evaluation)
+        .where(
+            Evaluation.run == run,
+            col(Evaluation.split).in_(["dev", "blind", "held_out", "guard"]),
+            Evaluation.repeat == 0,
+        )
+        .order_by(col(Evaluation.id))
+    ).all()
+    return [
+        shapes.VersionScores(
+            version=row.name,
+            role=row.role,
+            trained_rows=row.trained_rows,
+            adapter=row.adapter,
+            version_hash=row.version_hash,
+            simulated=row.simulated,
+            scores=[_score(one) for one in scores if one.version == row.name],
+        )
+        for row in rows
+    ]
+
+
+def directives(session: Session, run: str) -> list[shapes.DirectiveShape]:
+    """Standing instructions of a run, oldest first."""
+    query = select(Directive).where(Directive.run == run).order_by(col(Directive.created_at))
+    return [
+        shapes.DirectiveShape(id=row.id, text=row.text, author=row.author, at=row.created_at)
+        for row in session.exec(query)
+    ]
+
+
+def _score(row: Evaluation) -> shapes.Score:
+    return shapes.Score(
+        suite=row.suite,
+        split=row.split,
+        round=row.round,
+        mean=row.mean,
+        ci_low=row.low,
+        ci_high=row.high,
+        n=row.scored,
+        planned=row.planned,
+        coverage=row.scored / row.planned if row.planned else None,
+        conservative=row.conservative,
+        protocol_hash=row.protocol_hash,
+        families=row.families,
+        simulated=row.simulated,
+    )
+
+
+def _sides(figures: dict[str, Any] | None) -> dict[str, Any] | None:
+    if not figures or not figures["asked"]:
+        return None
+    return {
+        "n": figures["n"],
+        "coverage": figures["coverage"],
+        "p_value": figures["p_value"],
+        "best": _interval(figures["best"]).model_dump(),
+        "candidate": _interval(figures["candidate"]).model_dump(),
+        "difference": difference(figures).model_dump(),
+    }
+
+
+def _change(row: Round) -> shapes.Interval | None:
+    figures = row.evidence.get("against_base")
+    return difference(figures) if figures else None
+
+
+def _interval(estimate: dict[str, Any]) -> shapes.Interval:
+    return shapes.Interval(mean=estimate["mean"], low=estimate["low"], high=estimate["high"])
+
+
+def _round_summary(row: Round) -> str:
+    if row.outcome is None:
+        return "in progress"
+    word = (row.decision or row.outcome).replace("_", " ")
+    return f"{word}: {row.reason}" if row.reason else word
+
+
+def difference(figures: dict[str, Any]) -> shapes.Interval:
+    return shapes.Interval(mean=figures["difference"], low=figures["low"], high=figures["high"])
