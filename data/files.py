@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from data import crash
+
 MANIFEST = "manifest.json"
 
 
@@ -20,7 +22,9 @@ def write_durable(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        crash.point("before_rename")
         os.replace(aside, path)
+        crash.point("after_rename")
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
@@ -40,12 +44,24 @@ def publish(tmp_dir: Path, final_dir: Path) -> None:
             _fsync_file(path)
     fsync_folder(tmp_dir)
     try:
+        crash.point("before_publish")
         os.rename(tmp_dir, final_dir)
+        crash.point("after_publish")
     except OSError:
         if not final_dir.is_dir():
             raise
         shutil.rmtree(tmp_dir)
     fsync_folder(final_dir.parent)
+
+
+def remove_unfinished(home: Path) -> None:
+    """Remove what a process that died was still writing; only for who holds the home's lock."""
+    for place in (".", "models", "checkpoints", "runs/*", "runs/*/train-*"):
+        for left in home.glob(f"{place}/*.tmp-*"):
+            if left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                left.unlink(missing_ok=True)
 
 
 def write_manifest(folder: Path, about: Mapping[str, Any] | None = None) -> str:

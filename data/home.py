@@ -5,11 +5,16 @@ import fcntl
 import json
 import os
 import secrets
+import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from data.files import fsync_folder
+from data.swap import finish_swap
+
+PATIENCE_SECONDS = 2.0  # for a holder that has not said yet who it is, or only had a look
 
 
 class HomeHeld(Exception):
@@ -43,6 +48,10 @@ class Home:
         return self.path / "recipes"
 
     @property
+    def backups(self) -> Path:
+        return self.path / "backups"
+
+    @property
     def owner_key(self) -> Path:
         return self.path / "owner.key"
 
@@ -53,6 +62,10 @@ class Home:
     @property
     def server_json(self) -> Path:
         return self.path / "server.json"
+
+    @property
+    def lock_file(self) -> Path:
+        return self.path / "instance.lock"
 
     @property
     def admin_socket(self) -> Path:
@@ -103,32 +116,72 @@ def write_secret(path: Path, text: str) -> None:
 
 
 class HomeLock:
-    """The lock that one server holds for as long as it lives; the kernel frees it at any death."""
+    """The lock that one server holds for as long as it lives; the kernel frees it at any death.
+
+    The lock's file says which process holds it, from the first moment on.
+    """
 
     def __init__(self, home: Home) -> None:
-        self._file = open(home.path / "instance.lock", "a+")  # noqa: SIM115  held until release
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._file.close()
-            raise HomeHeld(_held_text(home)) from None
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while (descriptor := _try_lock(home)) is None:
+            holder = _holder(home)
+            if holder or time.monotonic() > deadline:
+                raise HomeHeld(_held_text(home, holder))
+            time.sleep(0.01)
+        self._descriptor = descriptor
+        started = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        self._say({"pid": os.getpid(), "started": started})
+        finish_swap(home.path)  # of a restore that was cut off
 
     def release(self) -> None:
         """Let another server have the home."""
-        self._file.close()
+        self._say({})
+        os.close(self._descriptor)
+
+    def _say(self, note: dict[str, Any]) -> None:
+        with contextlib.suppress(OSError):  # a full disk is told about elsewhere
+            os.truncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, json.dumps(note).encode(), 0)
 
 
 def is_held(home: Home) -> bool:
     """Whether a server holds this home at the moment."""
+    descriptor = _try_lock(home)
+    if descriptor is not None:
+        os.close(descriptor)
+    return descriptor is None
+
+
+def _try_lock(home: Home) -> int | None:
+    """A descriptor that holds the lock, or None when another process does."""
+    descriptor = os.open(home.lock_file, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        HomeLock(home).release()
-        return False
-    except HomeHeld:
-        return True
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
-def _held_text(home: Home) -> str:
+def _holder(home: Home) -> dict[str, Any] | None:
+    """Pid and start of the living process that the lock's file names."""
+    try:
+        note: dict[str, Any] = json.loads(home.lock_file.read_text())
+        os.kill(note["pid"], 0)
+    except (OSError, ValueError, KeyError):
+        return None
+    return note
+
+
+def _held_text(home: Home, holder: dict[str, Any] | None) -> str:
     server = home.server() or {}
-    who = f"process {server['pid']}, started {server['started']}" if server else "a process"
-    where = f" and answers at {server['url']}" if server.get("url") else ""
+    who, where = "a process", ""
+    if holder:
+        who = f"process {holder['pid']}, started {holder['started']}"
+        is_ready = server.get("pid") == holder["pid"]
+        where = f" and answers at {server['url']}" if server.get("url") else ""
+        where = where if is_ready else " and is still starting"
     return f"{home.path} is held by {who}{where}; stop it, or set PAWL_HOME to another folder"

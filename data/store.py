@@ -3,10 +3,10 @@
 Never call a model, train or wait for the network inside a write.
 """
 
-import queue
+import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,12 +17,15 @@ from sqlalchemy import create_engine, event
 from sqlalchemy.pool import QueuePool
 from sqlmodel import Session
 
+from data import crash
+from data.inbox import Change, Inbox, Row, Write, WriteRows
 from data.migrations import migrate
 
-Write = Callable[[Session], Any]
+log = logging.getLogger(__name__)
 
-GROUP_LIMIT = 500  # writes in one commit
-CHATTER_SECONDS = 0.05  # how long progress may wait for company
+GROUP_LIMIT = 500  # changes and rows in one commit
+WINDOW_SECONDS = (0.05, 0.25)  # how long progress may wait for company: at rest, under load
+COMMITS_A_WINDOW = 10  # a window is this many times as long as its commit takes
 
 
 class StoreClosed(Exception):
@@ -55,14 +58,10 @@ class Store(Reader):
     """Opens `path`, brings its schema up to date and starts the writer thread."""
 
     def __init__(self, path: Path) -> None:
-        self._writer_db = _writer_database(path)
+        self._writer_db = writer_database(path)
         migrate(self._writer_db)
         super().__init__(path)
-        self._queue: queue.SimpleQueue[tuple[Write, Future[Any] | None] | None] = (
-            queue.SimpleQueue()
-        )
-        self._closed = False
-        self._door = threading.Lock()  # nothing may be queued behind the last item
+        self._inbox = Inbox(GROUP_LIMIT)
         self._thread = threading.Thread(target=self._write_loop, name="writer", daemon=True)
         self._thread.start()
 
@@ -73,72 +72,87 @@ class Store(Reader):
         undoes that one alone and is raised here.
         """
         answer: Future[Any] = Future()
-        self._put((change, answer))
+        self._put(Change(change, answer))
         return answer.result()
 
     def post(self, change: Write) -> None:
         """Like `write`, without waiting: for progress that a crash may lose the last moment of."""
-        self._put((change, None))
+        self._put(Change(change))
+
+    def post_row(self, write_rows: WriteRows, row: Any) -> None:
+        """Like `post`, for rows that come by the thousand: `write_rows` is given many at once.
+
+        Rows keep their order, and are written before any change that is queued after them. One that
+        does not fit takes those beside it along: check a row before it is posted.
+        """
+        self._put(Row(write_rows, row))
 
     def close(self) -> None:
         """Finish what is queued and close every connection."""
-        with self._door:
-            if self._closed:
-                return
-            self._closed = True
-            self._queue.put(None)
-        self._thread.join()
-        self._writer_db.dispose()
-        super().close()
+        if self._inbox.close():
+            self._thread.join()
+            self._writer_db.dispose()
+            super().close()
 
-    def _put(self, item: tuple[Write, Future[Any] | None]) -> None:
-        with self._door:
-            if self._closed:
-                raise StoreClosed("the store is closed; start the server again")
-            self._queue.put(item)
+    def _put(self, one: Change | Row) -> None:
+        if not self._inbox.put(one):
+            raise StoreClosed("the store is closed; start the server again")
 
     def _write_loop(self) -> None:
-        """Take what waits, commit it together, answer after the commit."""
-        going = True
-        while going:
-            batch, going = self._next_batch()
-            if batch:
-                self._commit(batch)
+        """Take what waits, commit it together, answer after the commit.
 
-    def _next_batch(self) -> tuple[list[tuple[Write, Future[Any] | None]], bool]:
-        first = self._queue.get()
-        batch: list[tuple[Write, Future[Any] | None]] = []
-        deadline = time.monotonic() + CHATTER_SECONDS
-        item = first
-        while item is not None:
-            batch.append(item)
-            urgent = any(answer is not None for _, answer in batch)
-            wait = 0.0 if urgent else max(0.0, deadline - time.monotonic())
-            if len(batch) >= GROUP_LIMIT:
-                return batch, True
-            try:
-                item = self._queue.get(timeout=wait) if wait else self._queue.get_nowait()
-            except queue.Empty:
-                return batch, True
-        return batch, False
+        The longer a commit takes, on a slow disk or a busy machine, the longer progress gathers.
+        """
+        least, most = WINDOW_SECONDS
+        window = least
+        while group := self._inbox.take(window):
+            began = time.monotonic()
+            self._commit(group)
+            window = min(most, max(least, COMMITS_A_WINDOW * (time.monotonic() - began)))
 
-    def _commit(self, batch: list[tuple[Write, Future[Any] | None]]) -> None:
-        """One transaction for the batch; when it is lost as a whole, everyone in it is told."""
+    def _commit(self, group: list[Change | Row]) -> None:
+        """One transaction for the group; when it is lost as a whole, everyone in it is told."""
         results: list[tuple[Future[Any], Any, Exception | None]] = []
+        changes = _with_rows_together(group)
         try:
             with Session(self._writer_db, expire_on_commit=False) as session:
-                for change, answer in batch:
-                    result, error = _apply(session, change)
-                    if answer is not None:
-                        results.append((answer, result, error))
+                for change in changes:
+                    result, error = _apply(session, change.write)
+                    if change.answer is not None:
+                        results.append((change.answer, result, error))
+                    elif error is not None:
+                        log.warning("progress was not written: %s", _cause(error))
+                crash.point("before_commit")
                 session.commit()
+                crash.point("after_commit")
         except Exception as error:  # noqa: BLE001  nobody's change is there, whatever it was
-            results = [(answer, None, error) for _, answer in batch if answer is not None]
+            log.warning("a commit was lost: %s", _cause(error))
+            answers = [change.answer for change in changes if change.answer is not None]
+            results = [(answer, None, error) for answer in answers]
         for answer, result, failure in results:
             if failure is None:
                 answer.set_result(result)
             else:
                 answer.set_exception(failure)
+
+
+def _with_rows_together(group: list[Change | Row]) -> list[Change]:
+    """The changes of a group in order, where the rows between two of them are one change."""
+    changes: list[Change] = []
+    rows: dict[WriteRows, list[Any]] = {}
+    for one in [*group, None]:
+        if isinstance(one, Row):
+            rows.setdefault(one.write_rows, []).append(one.row)
+            continue
+        changes += [_together(write_rows, some) for write_rows, some in rows.items()]
+        rows = {}
+        if one is not None:
+            changes.append(one)
+    return changes
+
+
+def _together(write_rows: WriteRows, rows: list[Any]) -> Change:
+    return Change(lambda session: write_rows(session, rows))
 
 
 def _apply(session: Session, change: Write) -> tuple[Any, Exception | None]:
@@ -148,19 +162,32 @@ def _apply(session: Session, change: Write) -> tuple[Any, Exception | None]:
     since the changes before this one are gone as well.
     """
     connection = session.connection().connection.dbapi_connection
+    failed: Exception | None = None
     try:
         with session.begin_nested():
-            result = change(session)
-            session.flush()
+            try:
+                result = change(session)
+                session.flush()
+            except Exception as error:
+                failed = error  # going back to the savepoint may fail as well, and says less
+                raise
         return result, None
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  the caller is told, whatever it was
         if not getattr(connection, "in_transaction", False):
-            raise
-        return None, error
+            raise failed or error from None
+        return None, failed or error
 
 
-def _writer_database(path: Path) -> Database:
-    db = create_engine(f"sqlite:///{path}", poolclass=QueuePool, pool_size=1, max_overflow=0)
+def _cause(error: Exception) -> str:
+    """What went wrong, without the statement and its values: those are nobody's business in a log."""
+    return f"{type(error).__name__}: {getattr(error, 'orig', None) or 'see its caller'}"
+
+
+def writer_database(path: Path) -> Database:
+    """The connection that writes: durable at every commit, each transaction begun as a write."""
+    db = create_engine(
+        f"sqlite:///{path}", poolclass=QueuePool, pool_size=1, max_overflow=0, hide_parameters=True
+    )
 
     @event.listens_for(db, "connect")
     def _connect(connection: Any, _record: Any) -> None:
@@ -182,7 +209,9 @@ def _writer_database(path: Path) -> Database:
 
 def _reader_database(path: Path) -> Database:
     url = f"sqlite:///file:{path}?mode=ro&uri=true"
-    db = create_engine(url, poolclass=QueuePool, pool_size=16, max_overflow=24)
+    db = create_engine(
+        url, poolclass=QueuePool, pool_size=16, max_overflow=24, hide_parameters=True
+    )
 
     @event.listens_for(db, "connect")
     def _connect(connection: Any, _record: Any) -> None:

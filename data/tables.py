@@ -7,10 +7,14 @@ steers and control requests; the engine writes everything that a run produces.
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import JSON, Column, Index, UniqueConstraint
+from sqlalchemy import JSON, Column, Index, UniqueConstraint, text
 from sqlmodel import Field, SQLModel
 
-SCHEMA_VERSION = 1
+from data.records import Record
+
+SCHEMA_VERSION = 2
+
+INSERTED = text("rowid")  # orders by who came first, whatever the clock said then
 
 
 def now() -> str:
@@ -20,6 +24,11 @@ def now() -> str:
 
 def _json() -> Any:
     return Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
+
+
+def _record() -> Any:
+    """Like `_json`, where a row that cannot be read must not take others with it."""
+    return Field(default_factory=dict, sa_column=Column(Record, nullable=False))
 
 
 def _json_list() -> Any:
@@ -42,6 +51,7 @@ class User(SQLModel, table=True):
     role: str  # viewer | developer | admin
     password_hash: str | None = None
     created_at: str = Field(default_factory=now)
+    signed_in_at: str | None = None
 
 
 class ApiKey(SQLModel, table=True):
@@ -56,6 +66,8 @@ class ApiKey(SQLModel, table=True):
     expires_at: str | None = None
     last_used_at: str | None = None
     revoked_at: str | None = None
+    made_by: str | None = None  # a name for people to read
+    user_id: str | None = None  # the person it stands for: their role bounds it, it ends with them
 
 
 class SignIn(SQLModel, table=True):
@@ -67,6 +79,30 @@ class SignIn(SQLModel, table=True):
     created_at: str = Field(default_factory=now)
     expires_at: str
     ended_at: str | None = None
+
+
+class FailedSignIn(SQLModel, table=True):
+    """How often sign-in failed for an account or from an address, so that guessing has to wait."""
+
+    subject: str = Field(primary_key=True)  # "account:ann", "address:10.0.0.7"
+    failures: int = 0
+    last_at: str = Field(default_factory=now)
+
+
+class CliGrant(SQLModel, table=True):
+    """A command line that asks a signed-in person for a key; it alone knows key, token and code."""
+
+    id: str = Field(primary_key=True)  # UUID version 4
+    key_hash: str = Field(unique=True)
+    poll_hash: str
+    code_hash: str
+    address: str  # where the command line asked from
+    status: str = "pending"  # pending | approved | denied | cancelled
+    attempts: int = 0  # wrong codes so far
+    workspace_id: str | None = None
+    project_id: str | None = None
+    created_at: str = Field(default_factory=now)
+    expires_at: str
 
 
 class Setting(SQLModel, table=True):
@@ -102,8 +138,8 @@ class Run(SQLModel, table=True):
     mode: str  # live | dry
     simulated: bool = False
     base_model: str
-    config: dict[str, Any] = _json()  # the effective preset, limits and models of this run
-    limits: dict[str, Any] = _json()
+    config: dict[str, Any] = _record()  # the effective preset, limits and models of this run
+    limits: dict[str, Any] = _record()
     seed: int | None = None  # set: repeatable, blind tasks follow from it
     secret: str  # 64 hex digits; never leaves the engine
     state: str = "starting"
@@ -114,6 +150,7 @@ class Run(SQLModel, table=True):
     created_at: str = Field(default_factory=now, index=True)
     updated_at: str = Field(default_factory=now, index=True)
     ended_at: str | None = None
+    start_after: str | None = None  # the engine does not take the run up before
 
 
 class Directive(SQLModel, table=True):
@@ -151,6 +188,7 @@ class Control(SQLModel, table=True):
     status: str = "requested"  # requested | done | refused
     created_at: str = Field(default_factory=now)
     done_at: str | None = None
+    after_round: int | None = None  # rounds there were when it was done
 
 
 # What a run produces (written by the engine)
@@ -163,14 +201,14 @@ class Round(SQLModel, table=True):
     run: str = Field(foreign_key="run.id", index=True)
     number: int
     start_version: str  # name of the best version that this round starts from
-    plan: dict[str, Any] = _json()
+    plan: dict[str, Any] = _record()
     hypothesis: str | None = None  # the plan in a sentence
     rows: int | None = None
     candidate: str | None = None
     outcome: str | None = None  # completed | failed | stopped
     decision: str | None = None  # promote | reject | inconclusive | not_evaluated
     reason: str | None = None
-    evidence: dict[str, Any] = _json()  # the gate's figures, as decided on
+    evidence: dict[str, Any] = _record()  # the gate's figures, as decided on
     started_at: str = Field(default_factory=now)
     ended_at: str | None = None
 
@@ -216,6 +254,7 @@ class Checkpoint(SQLModel, table=True):
     training: dict[str, Any] = _json()  # settings and figures of the training
     simulated: bool = False
     created_at: str = Field(default_factory=now)
+    deleted_at: str | None = None  # its folder was removed; the row stays
 
 
 class Task(SQLModel, table=True):
@@ -261,14 +300,14 @@ class Evaluation(SQLModel, table=True):
     split: str
     repeat: int = 0
     protocol_hash: str
-    protocol: dict[str, Any] = _json()
+    protocol: dict[str, Any] = _record()
     planned: int
     scored: int
     mean: float | None
     low: float | None
     high: float | None
     conservative: float | None  # mean with missing verdicts counted as wrong
-    families: dict[str, Any] = _json()  # family -> {mean, n}
+    families: dict[str, Any] = _record()  # family -> {mean, n}
     simulated: bool = False
     seconds: float = 0.0
     created_at: str = Field(default_factory=now)
@@ -376,7 +415,7 @@ class Job(SQLModel, table=True):
     type: str  # train | inference | agent | sandbox
     status: str = "queued"
     reason: str | None = None
-    labels: dict[str, str] = _json()
+    labels: dict[str, str] = _record()
     spec: dict[str, Any] = _json()
     result: dict[str, Any] = _json()
     bookkeeping: bool = False

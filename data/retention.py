@@ -1,0 +1,160 @@
+"""What a home may part with: which checkpoints, leftovers and old events go, and why others stay."""
+
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from sqlalchemy import ColumnElement, func
+from sqlmodel import Session, col, select
+
+from data.home import Home
+from data.lifecycle import ENDED
+from data.sizes import size_of
+from data.tables import Checkpoint, Event, Round, Run, Version
+
+LAST = 2  # checkpoints of a run that stay beside its best
+EVENT_DAYS = 30
+EVENTS_KEPT = ("round", "error")  # kinds that stay however old they are
+LEFTOVER_HOURS = 1  # an interrupted write is surely none under way by then
+PLACES = (".", "models", "checkpoints", "recipes", "backups", "runs/*", "runs/*/train-*")
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class Item:
+    """Something of a home: `size` is in bytes, of events their number; `why` it goes or stays."""
+
+    kind: str  # checkpoint | training | leftover | events
+    name: str
+    run: str | None
+    size: int
+    why: str
+
+
+@dataclass(kw_only=True, slots=True)
+class Plan:
+    """What goes and what stays."""
+
+    going: list[Item] = field(default_factory=list)
+    staying: list[Item] = field(default_factory=list)
+
+
+def plan_cleaning(
+    session: Session, home: Home, protected: Collection[str], moment: datetime
+) -> Plan:
+    """What a cleaning would do now. `protected` are checkpoints that are in use, such as deployed."""
+    plan = Plan()
+    reasons = needed_checkpoints(session, protected)
+    for row in session.exec(select(Checkpoint).order_by(col(Checkpoint.created_at))):
+        _sort_in(plan, home, row, reasons.get(row.id))
+    plan.going += _spent_training(session, home)
+    plan.going += _leftovers(home, moment - timedelta(hours=LEFTOVER_HOURS))
+    plan.going += _old_events(session, moment - timedelta(days=EVENT_DAYS))
+    return plan
+
+
+def needed_checkpoints(session: Session, protected: Collection[str]) -> dict[str, str]:
+    """Checkpoints that stay, each with its reason. Equal trainings share one: any run may need it."""
+    needed: dict[str, str] = {}
+    for run in session.exec(select(Run)):
+        needed |= _of_run(session, run)
+    unbound = select(Version).where(col(Version.run).is_(None), col(Version.adapter).is_not(None))
+    for version in session.exec(unbound):
+        needed[version.adapter or ""] = f"is version {version.name}, which belongs to no run"
+    return needed | dict.fromkeys(protected, "is deployed")
+
+
+def _of_run(session: Session, run: Run) -> dict[str, str]:
+    query = select(Version).where(Version.run == run.id, col(Version.adapter).is_not(None))
+    adapters = {v.name: v.adapter or "" for v in session.exec(query.order_by(col(Version.id)))}
+    newest = list(dict.fromkeys(reversed(adapters.values())))[:LAST]
+    needed = dict.fromkeys(newest, f"one of the last {LAST} of {run.id}")
+    if run.state not in ENDED:
+        rounds = select(Round).where(Round.run == run.id, col(Round.outcome).is_(None))
+        for row in session.exec(rounds):
+            for name in (row.start_version, row.candidate):
+                if name in adapters:
+                    needed[adapters[name]] = f"round {row.number} of {run.id} needs it"
+    if run.best_version in adapters:
+        needed[adapters[run.best_version]] = f"the best of {run.id}"
+    return needed
+
+
+def _sort_in(plan: Plan, home: Home, row: Checkpoint, reason: str | None) -> None:
+    folder = home.checkpoints / row.id
+    if not folder.is_dir():
+        return  # gone already, or on a disk that is not there now
+    if row.run is None and reason is None:
+        reason = "was trained by hand"
+    if row.deleted_at is not None:
+        reason, why = None, "its removal was cut off"
+    else:
+        why = f"neither the best nor one of the last {LAST}"
+    item = Item(
+        kind="checkpoint",
+        name=row.id,
+        run=row.run,
+        size=size_of(folder),
+        why=reason or why,
+    )
+    (plan.staying if reason else plan.going).append(item)
+
+
+def _spent_training(session: Session, home: Home) -> Iterator[Item]:
+    """What trainings that are over would have been resumed from."""
+    for folder in sorted(home.path.glob("runs/*/train-[0-9]*")):
+        run = session.get(Run, folder.parent.name)
+        number = folder.name.removeprefix("train-")
+        if run is None or not number.isdigit():
+            continue
+        query = select(Round).where(Round.run == run.id, Round.number == int(number))
+        row = session.exec(query).first()
+        if run.state in ENDED or (row is not None and row.outcome is not None):
+            yield _on_disk("training", home, folder, "its round is over", run.id)
+
+
+def _leftovers(home: Home, before: datetime) -> Iterator[Item]:
+    """Interrupted writes: everything with `.tmp-` in its name that nothing has touched lately."""
+    for place in PLACES:
+        for path in sorted(home.path.glob(f"{place}/*.tmp-*")):
+            if _touched(path) < before.timestamp():
+                yield _on_disk("leftover", home, path, "an interrupted write")
+
+
+def _on_disk(kind: str, home: Home, path: Path, why: str, run: str | None = None) -> Item:
+    name = path.relative_to(home.path).as_posix()
+    return Item(kind=kind, name=name, run=run, size=size_of(path), why=why)
+
+
+def _touched(path: Path) -> float:
+    """When anything in it was last written; for ever later when it is being finished just now."""
+    try:
+        return max(one.lstat().st_mtime for one in [path, *path.rglob("*")])
+    except FileNotFoundError:
+        return math.inf
+
+
+def _old_events(session: Session, before: datetime) -> Iterator[Item]:
+    why = f"of an ended run, older than {EVENT_DAYS} days, of no round and no error"
+    for run in session.exec(select(Run).where(col(Run.state).in_(ENDED))):
+        last = last_event(session, run.id)
+        query = select(func.count()).where(*is_old_event(run.id, before, last))
+        if count := session.exec(query).one():
+            yield Item(kind="events", name=run.id, run=run.id, size=count, why=why)
+
+
+def last_event(session: Session, run: str) -> int:
+    """The number of a run's newest event. It stays, so that numbers go on where they were."""
+    return session.exec(select(func.max(Event.seq)).where(Event.run == run)).one() or 0
+
+
+def is_old_event(run: str, before: datetime, last: int) -> tuple[ColumnElement[bool], ...]:
+    """The conditions under which an event of an ended run goes."""
+    moment = before.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return (
+        col(Event.run) == run,
+        col(Event.at) < moment,
+        col(Event.kind).not_in(EVENTS_KEPT),
+        col(Event.seq) < last,
+    )
