@@ -1,0 +1,1 @@
+"""Sandboxes: model-written code in Docker containers, judged from outside."""

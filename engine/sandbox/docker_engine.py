@@ -1,0 +1,157 @@
+"""The Docker engine of this machine: found, asked who it is, and its containers made and ended."""
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from engine.sandbox.flags import LABEL, NOBODY, ONE_SHOT, SCRATCH, WARM, flags_hash
+
+CALL_SECONDS = 10
+IMAGE = "pawl-sandbox:1"
+
+
+class SandboxUnavailable(Exception):
+    """Docker cannot be used here; the text has the engine's own words and the mend."""
+
+
+class SandboxLost(Exception):
+    """A container or the engine went away in the middle: no verdict comes of it."""
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class Receipt:
+    """How an evaluation was isolated, kept with its scores."""
+
+    runtime: str
+    engine: str
+    image: str
+    flags: str
+
+
+class DockerEngine:
+    """One connection to the engine; `instance` labels the containers of this server."""
+
+    def __init__(self, instance: str, image: str = IMAGE, runtime: str | None = None) -> None:
+        self._instance, self._image_name, self._runtime = instance, image, runtime
+        self._client = connect()
+        self.image = self._image_id()
+
+    def receipt(self, kind: str) -> Receipt:
+        """What stands beside every score of a container of this kind: "one-shot" or "warm"."""
+        flags = {"one-shot": ONE_SHOT, "warm": WARM}[kind]
+        return Receipt(
+            runtime=self._runtime or "runc",
+            engine=str(self._client.version()["Version"]),
+            image=self.image,
+            flags=flags_hash(flags, self._runtime),
+        )
+
+    def create(self, kind: str, command: list[str], run: str, seconds: float) -> str:
+        """A container that is not started yet; its label says when it must be gone."""
+        flags = dict(ONE_SHOT if kind == "one-shot" else WARM)
+        if self._runtime:
+            flags["runtime"] = self._runtime
+        user = f"{NOBODY}:{NOBODY}" if kind == "one-shot" else "0:0"
+        with lost_when_gone():
+            made = self._client.api.create_container(
+                self.image,
+                command,
+                user=user,
+                stdin_open=True,
+                working_dir=SCRATCH,
+                environment={"TMPDIR": SCRATCH},
+                labels=self._labels(run, seconds),
+                host_config=self._client.api.create_host_config(**flags),
+            )
+        return str(made["Id"])
+
+    def start(self, container: str) -> Any:
+        """Start it; the socket on which its streams come and go."""
+        streams = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+        with lost_when_gone():
+            attached = self._client.api.attach_socket(container, params=streams)
+            self._client.api.start(container)
+        return attached
+
+    def state(self, container: str) -> dict[str, Any]:
+        """Docker's own record of how it stands: Running, ExitCode, OOMKilled."""
+        with lost_when_gone():
+            found: dict[str, Any] = self._client.api.inspect_container(container)["State"]
+        return found
+
+    def remove(self, container: str) -> bool:
+        """Kill and remove, whatever it is doing; False when the engine could not be asked."""
+        try:
+            self._client.api.remove_container(container, force=True, v=True)
+        except Exception as error:  # noqa: BLE001  the reaper comes round again
+            return "No such container" in str(error) or "already in progress" in str(error)
+        return True
+
+    def sweep(self, alive: frozenset[str]) -> int:
+        """Remove containers of Pawl whose server is gone or whose time is over; how many."""
+        with lost_when_gone():
+            found = self._client.api.containers(all=True, filters={"label": f"app={LABEL}"})
+        removed = 0
+        for one in found:
+            labels = one["Labels"]
+            over = float(labels.get("deadline", 0)) < time.time()
+            if over or labels.get("instance") not in alive:
+                removed += self.remove(str(one["Id"]))
+        return removed
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()
+
+    def _labels(self, run: str, seconds: float) -> dict[str, str]:
+        deadline = str(int(time.time() + seconds))
+        return {"app": LABEL, "instance": self._instance, "run": run, "deadline": deadline}
+
+    def _image_id(self) -> str:
+        try:
+            return str(self._client.images.get(self._image_name).id)
+        except Exception as error:  # noqa: BLE001  the engine's own words are what counts
+            raise SandboxUnavailable(
+                f"the sandbox image {self._image_name} is not there ({_first_line(error)}): make it "
+                "with python3 run.py sandbox build"
+            ) from None
+
+
+def connect() -> Any:
+    """A client of a Docker engine that answers; SandboxUnavailable with its words otherwise."""
+    import docker
+
+    try:
+        client = docker.from_env(version="auto", timeout=CALL_SECONDS)
+        client.version()
+    except Exception as error:  # noqa: BLE001  the engine's own words are what counts
+        raise SandboxUnavailable(_why(error)) from None
+    return client
+
+
+def _why(error: Exception) -> str:
+    words = str(error)
+    if "Permission denied" in words or "PermissionError" in words:
+        mend = "add this user to the group docker, or use rootless Docker"
+    elif "FileNotFoundError" in words or "No such file" in words:
+        mend = "install Docker and start it (apt-get install docker.io)"
+    else:
+        mend = "start it (systemctl start docker), then see `docker version`"
+    return f"no Docker engine answers: {_first_line(error)}; {mend}"
+
+
+@contextlib.contextmanager
+def lost_when_gone() -> Iterator[None]:
+    """Whatever goes wrong between here and the engine is a loss, never a verdict."""
+    try:
+        yield
+    except SandboxLost:
+        raise
+    except Exception as error:  # noqa: BLE001  of many kinds, from three libraries
+        raise SandboxLost(f"the Docker engine failed: {_first_line(error)}") from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:300]
