@@ -1,0 +1,96 @@
+"""Which addresses a remote model may have: resolved once, checked, and connected to as checked."""
+
+import ipaddress
+import socket
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    import httpx2
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+METADATA = frozenset(
+    ipaddress.ip_address(text) for text in ("169.254.169.254", "fd00:ec2::254", "100.100.100.200")
+)
+
+
+class AddressRefused(Exception):
+    """A model's address is one that Pawl does not connect to; the text says why and what to do."""
+
+
+def http_client(base_url: str, *, local: bool, seconds: float, connect: float) -> "httpx2.Client":
+    """A client for one model: no redirects, no proxy, nothing of the environment.
+
+    `local` is an administrator's word that the model runs on this machine or network; without it
+    loopback and private addresses are refused, with it link-local and metadata ones still are.
+    """
+    import httpx2
+
+    check_url(base_url)
+    transport = httpx2.HTTPTransport(trust_env=False, retries=0)
+    # The pool has to connect to the very address that was checked: a second look at the name may
+    # give another one.
+    setattr(transport._pool, "_network_backend", _checked_backend(local))  # noqa: B010
+    timeout = httpx2.Timeout(seconds, connect=connect)
+    return httpx2.Client(
+        transport=transport, follow_redirects=False, trust_env=False, timeout=timeout
+    )
+
+
+def check_url(base_url: str) -> None:
+    """AddressRefused unless it is http(s) with a host, and without a user, query or fragment."""
+    parts = urlsplit(base_url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise AddressRefused(f"{base_url!r}: give an address such as https://models.example/v1")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise AddressRefused("a model's address has no user, password, query or fragment in it")
+
+
+def check_addresses(host: str, addresses: Iterable[str], *, local: bool) -> str:
+    """The first address, when every one of them is allowed; AddressRefused otherwise."""
+    found = [ipaddress.ip_address(text.partition("%")[0]) for text in addresses]
+    if not found:
+        raise AddressRefused(f"{host} has no address")
+    for address in found:
+        _check(host, _plain(address), local)
+    return str(found[0])
+
+
+def _check(host: str, address: Address, local: bool) -> None:
+    where = host if host == str(address) else f"{host} ({address})"
+    if address in METADATA or address.is_link_local or address.is_multicast:
+        raise AddressRefused(f"{where} is a link-local, metadata or multicast address: refused")
+    if address.is_unspecified or address.is_reserved:
+        raise AddressRefused(f"{where} is not an address of a server")
+    if not local and not address.is_global:
+        raise AddressRefused(
+            f"{where} is an address of this machine or network; add the model with --local if it "
+            "is meant to be there"
+        )
+
+
+def _plain(address: Address) -> Address:
+    """The IPv4 address inside an IPv6 one, where there is one."""
+    if isinstance(address, ipaddress.IPv6Address):
+        return address.ipv4_mapped or address.sixtofour or address
+    return address
+
+
+def _checked_backend(local: bool) -> Any:
+    """A network layer that connects to checked addresses alone."""
+    import httpcore2
+
+    class CheckedBackend(httpcore2.SyncBackend):
+        def connect_tcp(self, host: str, port: int, *rest: Any, **named: Any) -> Any:
+            try:
+                found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            except OSError as error:
+                raise httpcore2.ConnectError(f"{host}: {error}") from error
+            chosen = check_addresses(host, (str(one[4][0]) for one in found), local=local)
+            return super().connect_tcp(chosen, port, *rest, **named)
+
+        def connect_unix_socket(self, *_: Any, **__: Any) -> Any:
+            raise AddressRefused("a remote model is not reached through a Unix socket")
+
+    return CheckedBackend()

@@ -1,0 +1,79 @@
+"""What a call may cost at most, and what it did cost: integer micro-dollars, rounded up."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+MTOK = 1_000_000
+MESSAGE_TOKENS = 16  # a bound on what a message costs beside its bytes
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class Usage:
+    """Token counts of one answer; `cached` is the part of `tokens_in` read from a cache."""
+
+    tokens_in: int
+    cached: int
+    tokens_out: int
+
+
+def worst_case(
+    price: Mapping[str, Any], messages: Sequence[Mapping[str, str]], max_tokens: int
+) -> int:
+    """The most that one attempt can cost: bytes bound tokens from above, every tier counts.
+
+    A byte-level tokenizer never makes more tokens than bytes. The highest price of any tier, cached
+    reading included, is taken for all of them.
+    """
+    tokens_in = sum(
+        len(one["role"].encode()) + len(one["content"].encode()) + MESSAGE_TOKENS
+        for one in messages
+    )
+    return _micro(tokens_in * highest(price, "input") + max_tokens * highest(price, "output"))
+
+
+def actual(price: Mapping[str, Any], usage: Usage) -> int:
+    """What the counted tokens cost; a long request is priced whole by the tier that it reaches."""
+    tier = _tier(price, usage.tokens_in)
+    fresh = usage.tokens_in - usage.cached
+    cached_price = tier["cached"] if tier.get("cached") is not None else tier["input"]
+    return _micro(
+        fresh * tier["input"] + usage.cached * cached_price + usage.tokens_out * tier["output"]
+    )
+
+
+def highest(price: Mapping[str, Any], kind: str) -> int:
+    """The highest price per million tokens of input or output among all tiers."""
+    tiers = [price, *price.get("tiers", [])]
+    prices = [int(one[kind]) for one in tiers]
+    if kind == "input":
+        prices += [int(one["cached"]) for one in tiers if one.get("cached") is not None]
+    return max(prices)
+
+
+def read_usage(raw: Mapping[str, Any] | None) -> Usage | None:
+    """Token counts out of a provider's own usage record, or None when it does not say.
+
+    Reasoning is part of the completion tokens in this format. Counts that contradict each other are
+    no usage.
+    """
+    if not raw:
+        return None
+    tokens_in, tokens_out = raw.get("prompt_tokens"), raw.get("completion_tokens")
+    details = raw.get("prompt_tokens_details") or {}
+    cached = details.get("cached_tokens") or 0
+    counts = (tokens_in, tokens_out, cached)
+    if not all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in counts):
+        return None
+    if not tokens_in or cached > tokens_in:  # no request is empty
+        return None
+    return Usage(tokens_in=int(tokens_in), cached=int(cached), tokens_out=int(tokens_out or 0))
+
+
+def _tier(price: Mapping[str, Any], tokens_in: int) -> Mapping[str, Any]:
+    reached = [one for one in price.get("tiers", []) if tokens_in > one["above"]]
+    return max(reached, key=lambda one: int(one["above"]), default=price)
+
+
+def _micro(micro_per_mtok_times_tokens: int) -> int:
+    return -(-micro_per_mtok_times_tokens // MTOK)
