@@ -7,18 +7,22 @@ from __future__ import annotations  # an older Python gets as far as the message
 
 import argparse
 import contextlib
+import functools
+import gc
 import os
-import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from app import set_up
 from app.options import parse
+from app.stopping import Stopping
 
 if TYPE_CHECKING:
+    from socket import socket
     from typing import Self
 
     from app.access import Access
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
     from data.home import Home
     from data.store import Store
     from engine.facts import Library
-    from engine.scheduler import Engine
+    from engine.scheduler import Engine, EngineSettings
 
 ROOT = set_up.ROOT
 PORTS = range(8710, 8730)
@@ -50,19 +54,18 @@ def main(argv: list[str]) -> int:
 
 def serve(args: argparse.Namespace) -> int:
     """Serve the console and print its link."""
-    from app.serving import choose_port
-
-    port = choose_port(args.host, args.port, PORTS)
-    url = f"http://{args.host}:{port}"
-    with opened(url) as pawl:
-        way_in = pawl.access.sign_in_link(url)
-        print(f"Pawl is at {url}, home folder {pawl.home.path}", flush=True)
+    gc.disable()  # what is loaded from here on stays: no use in looking for garbage in it
+    stopping = Stopping()
+    where = args.host, args.port, args.allowed_hosts
+    with contextlib.suppress(KeyboardInterrupt), opened(stopping, *where) as pawl:
+        assert pawl.url is not None
+        way_in = pawl.access.sign_in_link(pawl.url)
+        print(f"Pawl is at {pawl.url}, home folder {pawl.home.path}", flush=True)
+        tell_others(pawl)
         print(f"Sign in once with {way_in}", flush=True)
         if not args.no_browser:
             open_browser(way_in)
-        signal.signal(signal.SIGTERM, _interrupt)  # the web server passes it on when it has ended
-        with contextlib.suppress(KeyboardInterrupt):
-            serve_console(pawl, args.host, port)
+        serve_console(pawl, stopping)
     return 0
 
 
@@ -113,6 +116,22 @@ def link(args: argparse.Namespace) -> int:
     return 0
 
 
+def administration(args: argparse.Namespace) -> int:
+    """Keys, people and settings: on the running server where there is one."""
+    from app.administration_cli import run_command
+    from data.home import open_home
+
+    return run_command(args, open_home(home_folder()))
+
+
+def upkeep(args: argparse.Namespace) -> int:
+    """Back the home up, restore it, or clean it."""
+    from app.upkeep import run_command
+    from data.home import Home
+
+    return run_command(args, Home(path=home_folder()))
+
+
 def doctor(args: argparse.Namespace) -> int:
     """Print what this machine can do, each line with its mend; 1 when something needed is broken."""
     from app.doctor import lines, report
@@ -128,15 +147,36 @@ def test(args: argparse.Namespace) -> int:
     if args.long:
         os.environ["PAWL_LONG"] = "1"
     os.chdir(ROOT)
-    os.execv(sys.executable, [sys.executable, "-m", "pytest", *args.pytest])
+    os.execv(sys.executable, [sys.executable, "-m", "pytest", *args.rest])
+
+
+def bench(args: argparse.Namespace) -> NoReturn:
+    """Become one of the benchmarks, with the arguments behind its name."""
+    os.chdir(ROOT)
+    os.execv(sys.executable, [sys.executable, "-m", f"tests.bench.{args.name}", *args.rest])
+
+
+def el(args: argparse.Namespace) -> NoReturn:
+    """The command line of the doors."""
+    from app.cli.main import main as ask
+
+    ask(args.rest)
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "serve": serve,
     "demo": demo,
     "test": test,
+    "bench": bench,
     "doctor": doctor,
+    "el": el,
     "link": link,
+    "key": administration,
+    "user": administration,
+    "setting": administration,
+    "backup": upkeep,
+    "restore": upkeep,
+    "clean": upkeep,
 }
 
 
@@ -146,7 +186,9 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
 class opened:
     """A home's server in this process: store, engine, service, ended in order on the way out.
 
-    HomeHeld, as an exit with code 2, when another server has the home.
+    With a host it listens there. Exits with 2 when the home cannot be had (another server has it,
+    a newer Pawl wrote it, its disk is full), with 3 when the port is taken; the home is taken
+    first, before anything else, so that of two starts at once one has not begun at all.
     """
 
     home: Home
@@ -154,45 +196,133 @@ class opened:
     access: Access
     engine: Engine
     service: Service
+    listener: socket | None = None
+    url: str | None = None
+    allowed_hosts: frozenset[str] = frozenset()
 
-    def __init__(self, url: str | None = None) -> None:
-        self.url = url
+    def __init__(
+        self,
+        stopping: Stopping,
+        host: str | None = None,
+        port: int | None = None,
+        allowed_hosts: str | None = None,
+    ) -> None:
+        self._stopping, self._host, self._port = stopping, host, port
+        self._allowed_hosts = allowed_hosts
 
     def __enter__(self) -> Self:
-        from app.access import Access
-        from app.admin import AdminSocket
-        from app.service import Service
-        from app.serving import note_server
-        from data.home import HomeHeld, HomeLock, open_home
-        from data.migrations import NewerDatabase
-        from data.store import Store
-        from engine.device import find_device
-        from engine.scheduler import Engine, EngineSettings
-
-        self.home = open_home(home_folder())
-        try:
-            self._lock = HomeLock(self.home)
-            self.store = Store(self.home.database)
-        except (HomeHeld, NewerDatabase) as refused:
-            print(refused, file=sys.stderr)
-            raise SystemExit(2) from None
-        device = find_device()
-        self.access = Access(self.store, self.home)
-        self.access.ensure_owner()
-        self.service = Service(self.store, device.label)
-        self._admin = AdminSocket(self.home.admin_socket, admin_commands(self))
-        note_server(self.home, self.url)
-        settings = EngineSettings(device=device.name, gguf=set_up.MODEL_FILE)
-        self.engine = Engine(self.store, self.home, library(), settings)
-        self.engine.start()
+        with contextlib.ExitStack() as ends:
+            self._hold_home(ends)
+            if self._host:
+                self._listen(self._host, ends)
+            self._open(ends)
+            self._ends = ends.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._admin.close()
-        self.engine.stop()
-        self.home.server_json.unlink(missing_ok=True)
-        self.store.close()
-        self._lock.release()
+        self._ends.close()
+
+    def _hold_home(self, ends: contextlib.ExitStack) -> None:
+        from app.logs import keep_log
+        from data.home import HomeHeld, HomeLock, open_home
+
+        try:
+            self.home = open_home(home_folder())
+            ends.callback(HomeLock(self.home).release)
+            ends.callback(keep_log(self.home.logs))
+        except (HomeHeld, OSError) as refused:
+            raise cannot_open(refused) from None
+
+    def _listen(self, host: str, ends: contextlib.ExitStack) -> None:
+        from app.network import url_on
+        from app.serving import listen
+
+        self.listener = listen(host, self._port, PORTS)
+        ends.callback(self.listener.close)
+        self.url = url_on(host, self.listener.getsockname()[1])
+
+    def _open(self, ends: contextlib.ExitStack) -> None:
+        from data.disk import is_full
+        from data.snapshot import DatabaseRefused
+
+        try:
+            self._open_store(ends)
+            self._make_engine(ends)
+            self._open_doors(ends)
+            self.engine.start()
+        except DatabaseRefused as refused:
+            raise cannot_open(refused) from None
+        except Exception as error:
+            if not is_full(error):
+                raise
+            mend = "free some space there, then start again"
+            raise cannot_open(f"the disk of {self.home.path} is full: {mend}") from None
+
+    def _open_store(self, ends: contextlib.ExitStack) -> None:
+        from app.access import Access
+        from app.service import Service
+        from data.store import Store
+        from engine.device import find_device
+
+        self.store = Store(self.home.database)
+        ends.callback(self.store.close)
+        self.access = Access(self.store, self.home)
+        self.access.ensure_owner()
+        self._check_reach()
+        self.service = Service(self.store, find_device().label)
+
+    def _check_reach(self) -> None:
+        from app.errors import InvalidRequest
+        from app.network import check_reach
+
+        try:
+            if self._host:
+                self.allowed_hosts = check_reach(self._host, self.access, self._allowed_hosts)
+        except InvalidRequest as refused:
+            raise cannot_open(refused) from None
+
+    def _make_engine(self, ends: contextlib.ExitStack) -> None:
+        from engine.scheduler import Engine
+
+        self.engine = Engine(self.store, self.home, library(), engine_settings())
+        ends.callback(self.engine.stop)
+        self._stopping.also(self.engine.interrupt)
+
+    def _open_doors(self, ends: contextlib.ExitStack) -> None:
+        from app.admin import AdminSocket
+        from app.serving import note_server
+
+        ends.callback(AdminSocket(self.home.admin_socket, admin_commands(self)).close)
+        note_server(self.home, self.url)
+        ends.callback(lambda: self.home.server_json.unlink(missing_ok=True))
+
+
+def cannot_open(why: object) -> SystemExit:
+    """The exit of a start that does not get its home, with the reason said."""
+    print(why, file=sys.stderr)
+    return SystemExit(2)
+
+
+def engine_settings() -> EngineSettings:
+    """What this machine and the environment tell the engine.
+
+    PAWL_SIM_PACE: seconds that a simulated model takes for an answer. PAWL_LEAST_FREE_MB: what must
+    be free on the home's disk before a phase begins.
+    """
+    from engine.device import find_device
+    from engine.scheduler import EngineSettings
+
+    given: dict[str, Any] = {}
+    if pace := os.environ.get("PAWL_SIM_PACE"):
+        given["pace_seconds"] = float(pace)
+    if least := os.environ.get("PAWL_LEAST_FREE_MB"):
+        given["least_free"] = int(float(least) * 1e6)
+    return EngineSettings(
+        device=find_device().name,
+        gguf=set_up.MODEL_FILE,
+        gguf_sha256=set_up.MODEL_SHA256,
+        **given,
+    )
 
 
 def library() -> Library:
@@ -213,6 +343,8 @@ def library() -> Library:
 
 def admin_commands(pawl: opened) -> dict[str, Callable[..., Any]]:
     """What this machine may ask of a running server."""
+    from app import cleaning
+    from app.administration import commands
     from app.errors import Unavailable
 
     def start_run(**fields: Any) -> str:
@@ -223,41 +355,92 @@ def admin_commands(pawl: opened) -> dict[str, Callable[..., Any]]:
             raise Unavailable("the process that holds the home shows no console: start run.py")
         return pawl.access.sign_in_link(pawl.url)
 
-    return {"start_run": start_run, "link": sign_in_link}
+    own = {"start_run": start_run, "link": sign_in_link}
+    return {**own, **commands(pawl.access), **cleaning.commands(pawl.store, pawl.home)}
 
 
 def owner() -> Caller:
     """The person whose machine this is."""
-    from app.access import PROJECT, WORKSPACE
-    from app.caller import CAPABILITIES, Caller
+    from app.administration import LOCAL_OWNER
 
-    return Caller(
-        actor="owner", workspace_id=WORKSPACE, project_id=PROJECT, capabilities=CAPABILITIES
-    )
+    return LOCAL_OWNER
 
 
-def serve_console(pawl: opened, host: str, port: int) -> None:
+def tell_others(pawl: opened) -> None:
+    """Say how other machines reach a server that is open to them, and what that means."""
+    from app.network import PLAIN_HTTP, is_loopback, urls_for_others
+
+    assert pawl.listener is not None
+    host, port = pawl.listener.getsockname()[:2]
+    if not is_loopback(host):
+        names = pawl.allowed_hosts | pawl.access.settings.network.hosts
+        print(f"Others reach it at {', '.join(urls_for_others(names, port))}", flush=True)
+        print(PLAIN_HTTP, file=sys.stderr, flush=True)
+
+
+def serve_console(pawl: opened, stopping: Stopping) -> None:
     """Serve the pages behind the guard until SIGTERM or Ctrl-C."""
+    from app.serving import hush_disconnects, load_socket_server
+
+    load_socket_server()
     from nicegui import app as web
     from nicegui import ui
+    from nicegui.server import Server
+    from starlette.routing import Route
 
     from app import sign_in
+    from app.arrival import MCP_PATH
     from app.guard import Guard
-    from app.serving import hush_disconnects
+    from app.health import readyz
+    from app.logs import keep_web_log
+    from app.mcp import McpDoor
+    from app.rest import cli_sign_in, late
     from pages import site
+    from pages.cli_sign_in_page import cli_sign_in_html
+    from pages.nothing import nothing_here
     from pages.sign_in_page import sign_in_html
 
+    assert pawl.listener is not None
+    host, port = pawl.listener.getsockname()[:2]
+    # NiceGUI passes no socket on; ours has been held since before there was an engine.
+    Server.run = functools.partialmethod(Server.run, sockets=[pawl.listener])  # type: ignore[assignment]
     site.register(pawl.service, pawl.access)
-    for route in sign_in.routes(pawl.access, port=port, page=sign_in_html):
+    web.add_exception_handler(404, nothing_here(pawl.service, pawl.access))
+    ways_in = sign_in.routes(pawl.access, port=port, page=sign_in_html, cli_page=cli_sign_in_html)
+    for route in [*ways_in, *cli_sign_in.routes(pawl.access.grants)]:
         web.router.routes.insert(0, route)
+    mcp_door = McpDoor(pawl.service)
+    web.router.routes.insert(0, Route(MCP_PATH, mcp_door))
+    web.on_shutdown(mcp_door.close)
     web.get("/healthz")(lambda: {"status": "ok"})
+    web.get("/readyz")(readyz(*readiness(pawl)))
+    rest = late.mount(web, pawl.service)  # behind every other route below /v1
 
     def guard() -> None:  # around everything, so after NiceGUI has built its own layers
         hush_disconnects()
+        keep_web_log()
         assert web.middleware_stack is not None
-        web.middleware_stack = Guard(web.middleware_stack, access=pawl.access, port=port)
+        web.middleware_stack = Guard(
+            web.middleware_stack,
+            access=pawl.access,
+            port=port,
+            allowed_hosts=pawl.allowed_hosts,
+        )
+
+    def after_the_first_page() -> None:
+        rest.open()
+        gc.freeze()
+        gc.enable()
+
+    def take_signals() -> None:  # back from the web server, which has just put its own handlers in
+        stopping.gently = web.shutdown
+        stopping.take_over()
+        if stopping.asked:
+            web.shutdown()
 
     web.on_startup(guard)
+    web.on_startup(take_signals)
+    web.on_startup(lambda: later(after_the_first_page))
     ui.run(
         host=host,
         port=port,
@@ -265,13 +448,36 @@ def serve_console(pawl: opened, host: str, port: int) -> None:
         show=False,
         show_welcome_message=False,
         timeout_graceful_shutdown=2,
+        proxy_headers=False,  # the guard reads them, from configured proxies alone
         **site.OPTIONS,
     )
 
 
+def readiness(pawl: opened) -> tuple[dict[str, Callable[[], str]], dict[str, Callable[[], str]]]:
+    """What /readyz asks for: what is needed, and what is only told."""
+    from app import health
+    from app.doctor import check_docker
+    from data.disk import room
+    from engine.disk import FULLEST
+
+    least = engine_settings().least_free
+    needed = {
+        "database": lambda: health.check_database(pawl.store.write),
+        "disk": lambda: health.check_disk(room(pawl.home.path), FULLEST, least),
+        "engine": lambda: health.check_engine(pawl.engine.beat_age()),
+    }
+    return needed, {"docker": lambda: check_docker().text}
+
+
+def later(call: Callable[[], object]) -> None:
+    """Call it in a second, in a thread of its own."""
+    timer = threading.Timer(1.0, call)
+    timer.daemon = True
+    timer.start()
+
+
 def open_browser(url: str) -> None:
     """Open the console where there is a screen to show it on."""
-    import threading
     import webbrowser
 
     if os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or sys.platform == "darwin":
@@ -294,14 +500,10 @@ def run_demo(args: argparse.Namespace) -> RunDetail:
         run = call_admin(home.admin_socket, "start_run", **fields)
         reader = Service(Reader(home.database), find_device().label)
         return follow(reader, owner(), run, is_served=lambda: is_held(home))
-    with opened() as pawl:
-        signal.signal(signal.SIGTERM, _interrupt)
+    stopping = Stopping()
+    with opened(stopping) as pawl:
         run = pawl.service.start_run(owner(), **fields).run
-        return follow(pawl.service, owner(), run)
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
+        return follow(pawl.service, owner(), run, is_served=stopping.go_on)
 
 
 def home_folder() -> Path:
@@ -309,5 +511,14 @@ def home_folder() -> Path:
     return Path(os.environ.get("PAWL_HOME") or "~/.local/share/pawl").expanduser().resolve()
 
 
+def leave(code: int) -> NoReturn:
+    """End the process. A thread that hangs in a call is not waited for: its call is settled."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if threading.active_count() > 1:
+        os._exit(code)
+    sys.exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

@@ -1,12 +1,14 @@
 """Where the server answers: a free port, and the note that says so to the other commands."""
 
+import errno
+import importlib
 import json
 import logging
 import os
+import socket
 import sys
 from pathlib import Path
 
-from app.doctor import is_free
 from data.files import write_durable
 from data.home import Home
 from data.tables import now
@@ -14,16 +16,38 @@ from data.tables import now
 PORT_TAKEN = 3
 
 
-def choose_port(host: str, wanted: int | None, ports: range) -> int:
-    """The wanted port, else the first free one; exits with 3 and a way out when it is taken."""
-    candidates = [wanted] if wanted else list(ports)
-    for port in candidates:
-        if is_free(port, host):
-            return port
+def listen(host: str, wanted: int | None, ports: range) -> socket.socket:
+    """A socket that listens on the wanted port, else on the first free one.
+
+    From here on nobody else can take the port. Exits with 3 and a way out when it is taken.
+    """
+    for port in [wanted] if wanted else ports:
+        try:
+            return _listener(host, port)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise SystemExit(_cannot(f"{host}:{port}: {error.strerror}")) from None
     taken = f"port {wanted}" if wanted else f"every port from {ports.start} to {ports.stop - 1}"
     who = f" (process {_holder(wanted)})" if wanted and _holder(wanted) else ""
-    print(f"{taken} is taken{who}; choose another one with --port", file=sys.stderr)
-    raise SystemExit(PORT_TAKEN)
+    raise SystemExit(_cannot(f"{taken} is taken{who}"))
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+    listener = socket.socket(family)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(2048)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _cannot(why: str) -> int:
+    print(f"{why}; choose another one with --port", file=sys.stderr)
+    return PORT_TAKEN
 
 
 def note_server(home: Home, url: str | None) -> None:
@@ -31,6 +55,22 @@ def note_server(home: Home, url: str | None) -> None:
     note = {"pid": os.getpid(), "url": url, "started": now()}
     write_durable(home.server_json, json.dumps(note).encode())
     home.server_json.chmod(0o600)
+
+
+def load_socket_server() -> None:
+    """Import what carries the console's live connections, without the HTTP clients it can do without.
+
+    It would load two of them for the side that connects, which a server never is: a seventh of the
+    start.
+    """
+    clients = [name for name in ("aiohttp", "requests") if name not in sys.modules]
+    for name in clients:
+        sys.modules[name] = None  # type: ignore[assignment]  # an import of it fails, until below
+    try:
+        importlib.import_module("socketio")
+    finally:
+        for name in clients:
+            del sys.modules[name]
 
 
 def hush_disconnects() -> None:

@@ -81,6 +81,7 @@ def ask_all(tools: Tools, model: ModelRef, asks: list[Ask], label: str) -> dict[
     total = len(asks)
 
     def take(batch: list[Answer]) -> None:
+        crash.point("before_answers")
         file.append(batch)
         answers.update({answer.key: answer for answer in batch})
         tools.progress(len(answers), total, label)

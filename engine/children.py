@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR", "CUDA_VISIBLE_DEVICES")
 PASSED_ON_PREFIXES = ("LC_", "OMP_", "MKL_", "OPENBLAS_")
 LOG_BYTES = 10 * 1024 * 1024
+LOG_FILES = 10
 
 
 @dataclass(kw_only=True, slots=True, frozen=True)
@@ -83,9 +84,12 @@ def is_alive(info: ChildInfo) -> bool:
 def end_child(info: ChildInfo, grace_seconds: float = 10.0) -> bool:
     """End a child with its whole group: TERM, then KILL after the grace; True when it was there.
 
-    Nothing is done unless process id, start time and command line all match.
+    Nothing is done unless process id, start time and command line all match. Of a child that has
+    ended, and was not waited for yet, what it left behind in its group is killed.
     """
     if not is_alive(info):
+        if _stat(info.pid) == ("Z", info.started):
+            _signal_group(info.pgid, signal.SIGKILL)
         return False
     _signal_group(info.pgid, signal.SIGTERM)
     deadline = time.monotonic() + grace_seconds
@@ -93,6 +97,20 @@ def end_child(info: ChildInfo, grace_seconds: float = 10.0) -> bool:
         time.sleep(0.05)
     # Once more for the group: the leader may have gone and left a process that ignores TERM.
     _signal_group(info.pgid, signal.SIGKILL)
+    return True
+
+
+def has_ended(pid: int, seconds: float) -> bool:
+    """Whether a child of ours ends within `seconds`; it can still be waited for afterwards."""
+    deadline = time.monotonic() + seconds
+    flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    try:
+        while os.waitid(os.P_PID, pid, flags) is None:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.02)
+    except ChildProcessError:  # waited for already
+        pass
     return True
 
 
@@ -141,8 +159,13 @@ def _signal_group(pgid: int, number: signal.Signals) -> None:
 
 
 def _rotate(log_file: Path) -> None:
-    if log_file.exists() and log_file.stat().st_size > LOG_BYTES:
-        os.replace(log_file, log_file.with_name(f"{log_file.name}.1"))
+    """Begin a new file once the last one is full; the oldest of them goes."""
+    if not log_file.exists() or log_file.stat().st_size <= LOG_BYTES:
+        return
+    names = [log_file, *(log_file.with_name(f"{log_file.name}.{n}") for n in range(1, LOG_FILES))]
+    for number in range(LOG_FILES - 1, 0, -1):
+        if names[number - 1].exists():
+            os.replace(names[number - 1], names[number])
 
 
 class _LastingThread:

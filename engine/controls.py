@@ -1,23 +1,31 @@
 """Control requests: stop, resume and extend, carried out here unless a driver must see to them."""
 
+from collections.abc import Container
+
 from sqlmodel import Session, col, select
 
-from data import ledger
-from data.lifecycle import ENDED, move
+from data import crash, ledger
+from data.lifecycle import ENDED, move, unreadable
 from data.tables import Account, Control, Round, Run, now
+from engine.jobs import reopen_job
 from engine.run_end import rest
 
 
-def carry_out(s: Session, driven: set[str]) -> None:
-    """Carry out what is requested. The stop of a run in `driven` waits for its driver."""
+def carry_out(s: Session, driven: set[str], domains: Container[str]) -> None:
+    """Carry out what is requested. The stop of a run in `driven` waits for its driver.
+
+    Nothing is done to a run that cannot be read.
+    """
     query = select(Control).where(Control.status == "requested").order_by(col(Control.id))
     for control in s.exec(query).all():
         if control.run in driven and control.action == "stop":
             continue
         run = s.get_one(Run, control.run)
-        control.status = "done" if _apply(s, run, control) else "refused"
-        control.done_at = now()
+        is_done = unreadable(run, domains) is None and _apply(s, run, control)
+        control.status = "done" if is_done else "refused"
+        control.done_at, control.after_round = now(), run.round
         s.add(control)
+    crash.point("in_controls")
 
 
 def _apply(s: Session, run: Run, control: Control) -> bool:
@@ -45,6 +53,7 @@ def _go_on(s: Session, run: Run) -> None:
     if last is not None and last.outcome in {"failed", "stopped"}:
         last.outcome, last.reason, last.ended_at = None, None, None
         s.add(last)
+        reopen_job(s, run, last.number)
 
 
 def _raise_caps(s: Session, run: Run, control: Control) -> None:

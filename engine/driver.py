@@ -2,18 +2,23 @@
 
 import logging
 import shutil
+import time
 
 from sqlmodel import Session, col, select
 
 from data import crash, events, ledger
+from data.disk import is_full
+from data.inbox import Write
 from data.lifecycle import ENDED, move
+from data.store import StoreClosed
 from data.tables import Control, Round, Run, now
-from engine.errors import CapReached, EngineError, Interrupted
+from engine.disk import disk_full, write_surely
+from engine.errors import CapReached, EngineError, Interrupted, NeedsMending
 from engine.facts import RunFacts, read_facts
 from engine.jobs import begin_job, close_job
 from engine.rounds import prepare
 from engine.rounds.round import run_round
-from engine.run_end import rest
+from engine.run_end import rest, settle_leftovers
 from engine.stage import Bench, ReadyWorker, Stage
 from engine.types import Stop
 
@@ -21,6 +26,7 @@ log = logging.getLogger(__name__)
 
 INTERRUPTED = "interrupted: the server stopped; the run goes on when it starts again"
 ROUNDS_WITHOUT_GAIN = 3
+CALM_SECONDS = 5.0  # between two tries to write on a full disk
 
 
 class Driver:
@@ -33,31 +39,47 @@ class Driver:
         """Drive the run until it ends or the server stops; every end has a reason."""
         try:
             self._drive()
-        except Interrupted:
-            self._end("paused", INTERRUPTED)
-        except CapReached as error:
-            self._end("stopped", str(error), round_outcome="stopped")
-        except EngineError as error:
-            self._end("failed", str(error), round_outcome="failed")
-        except Exception as error:  # a fault of ours: the run ends with it, the server lives on
-            log.exception("run %s broke", self._id)
-            self._end("failed", f"{type(error).__name__}: {error}", round_outcome="failed")
+        except Exception as error:  # noqa: BLE001  told to people as the run's reason
+            try:
+                self._end(*self._ending(error))
+            except StoreClosed:
+                log.warning("run %s goes on when the server starts again", self._id)
+
+    def _ending(self, error: Exception) -> tuple[str, str, str | None]:
+        """State, reason and outcome of the round, for what ended the driver."""
+        if isinstance(error, Interrupted):
+            return "paused", INTERRUPTED, None
+        if isinstance(error, NeedsMending):
+            return "paused", str(error), None
+        if is_full(error):
+            return "paused", str(disk_full(self._bench.home.path)), None
+        if isinstance(error, CapReached):
+            return "stopped", str(error), "stopped"
+        if isinstance(error, EngineError):
+            return "failed", str(error), "failed"
+        # A fault of ours: the run ends with it, the server lives on.
+        log.error("run %s broke", self._id, exc_info=error)
+        return "failed", f"{type(error).__name__}: {error}", "failed"
 
     def _drive(self) -> None:
         store = self._bench.store
+        crash.point("before_take_up")
         facts: RunFacts = store.write(lambda s: self._take_up(s))
-        crash.point("after_move")
+        crash.point("after_take_up")
         stage = Stage(self._bench, facts, self._worker, self._shutdown)
         prepared = stage.do(prepare, 0, {})
         while (number := store.write(lambda s: self._next_round(s, facts))) is not None:
+            crash.point("after_round_begin")
             try:
                 run_round(stage.do, number, prepared)
-            except (Interrupted, CapReached):
+            except (Interrupted, CapReached, NeedsMending):
                 raise
             except EngineError as error:
                 self._fail_round(number, str(error))
+            crash.point("after_round")
             # The adapter has its own folder by now; what training resumes from is spent.
             shutil.rmtree(facts.home.run_folder(facts.id) / f"train-{number}", ignore_errors=True)
+        crash.point("after_run")
 
     def _take_up(self, s: Session) -> RunFacts:
         """The run as running, with its account; raises when its settings do not fit any more."""
@@ -70,6 +92,7 @@ class Driver:
         if run.state != "running":
             move(s, run, "running", None)
         run.reason = None  # it may have waited for the device
+        crash.point("in_take_up")
         return facts
 
     def _next_round(self, s: Session, facts: RunFacts) -> int | None:
@@ -97,16 +120,34 @@ class Driver:
         if self._bench.store.write(change):
             raise EngineError(f"the same failure twice: {reason}")
 
-    def _end(self, state: str, reason: str, round_outcome: str | None = None) -> None:
+    def _end(self, state: str, reason: str, round_outcome: str | None) -> None:
+        """Record the end. A disk too full for that is tried again, calmly, until the server stops."""
+
         def change(s: Session) -> None:
             run = s.get_one(Run, self._id)
             rounds = _rounds(s, run.id)
             if round_outcome and rounds and rounds[-1].outcome is None:
                 _close_round(s, rounds[-1], round_outcome, reason)
-            if run.state not in ENDED:
+            settle_leftovers(s, run.id)
+            if run.state not in ENDED and (run.state, run.reason) != (state, reason):
                 rest(s, run, state, reason)
 
-        self._bench.store.write(change)
+        while not self._try(change):
+            tried = time.monotonic()
+            while time.monotonic() - tried < CALM_SECONDS:
+                if self._shutdown():
+                    return
+                time.sleep(0.1)
+
+    def _try(self, change: Write) -> bool:
+        try:
+            write_surely(self._bench.store, change)
+        except Exception as error:
+            if not is_full(error):
+                raise
+            log.warning("run %s: %s", self._id, disk_full(self._bench.home.path))
+            return False
+        return True
 
 
 def _rounds(s: Session, run: str) -> list[Round]:
@@ -132,11 +173,11 @@ def _end_of_run(
 
 def _since_asked(s: Session, run: str, rounds: list[Round]) -> list[Round]:
     """The rounds that began after somebody last asked for more of them."""
-    query = select(Control.done_at).where(
+    query = select(Control.after_round).where(
         Control.run == run, col(Control.action).in_(("resume", "extend")), Control.status == "done"
     )
-    asked = max((at for at in s.exec(query) if at), default="")
-    return [row for row in rounds if row.started_at > asked]
+    before = max((number for number in s.exec(query) if number), default=0)
+    return [row for row in rounds if row.number > before]
 
 
 def _stop_requested(s: Session, run: str) -> str | None:
@@ -161,6 +202,7 @@ def _begin_round(s: Session, run: Run, number: int) -> int:
     )
     begin_job(s, run, number)
     events.append(s, run.id, "round", f"round {number} of {run.rounds_target} starts")
+    crash.point("in_round_begin")
     return number
 
 

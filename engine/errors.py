@@ -3,7 +3,9 @@
 EngineError
 ├── Interrupted          a stop or shutdown was asked for; the step goes on later
 ├── CapReached           the ledger refused: a cap would be passed
-├── ModelUnavailable     a base model or adapter is missing, incomplete or not allowed
+├── NeedsMending         a person must mend something first; the run is paused until then
+│   ├── DiskFull         no room to go on with
+│   └── ModelUnavailable a base model or adapter is missing, incomplete or not allowed
 ├── WorkerFailed         the worker process reported an error
 │   ├── WorkerLost       the worker process ended or fell silent
 │   └── OutOfMemory      memory ran out even after the batch was halved
@@ -25,7 +27,15 @@ class CapReached(EngineError):
     """The ledger refused a reservation because a cap would be passed."""
 
 
-class ModelUnavailable(EngineError):
+class NeedsMending(EngineError):
+    """Something outside the run must be mended first; the text says what, the run is paused."""
+
+
+class DiskFull(NeedsMending):
+    """The disk is full, or too full to begin."""
+
+
+class ModelUnavailable(NeedsMending):
     """A base model or adapter is missing, incomplete or not allowed."""
 
 

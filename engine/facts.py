@@ -8,8 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from sqlmodel import Session
-
 from data import events
 from data.home import Home
 from data.store import Store
@@ -107,14 +105,8 @@ class Tools:
 
     def progress(self, done: int, total: int, text: str) -> None:
         """Show how far the phase is; `text` names what is counted."""
-        run = self.run
-        self.store.post(lambda s: events.show(s, run, done=done, total=total, text=text))
+        events.post_show(self.store, self.run, done=done, total=total, text=text)
 
     def event(self, kind: str, text: str, *, role: str = "engine", tool: str | None = None) -> None:
         """Add a line to the live view."""
-        run = self.run
-        self.store.post(lambda s: _append(s, run, kind, text, role, tool))
-
-
-def _append(s: Session, run: str, kind: str, text: str, role: str, tool: str | None) -> None:
-    events.append(s, run, kind, text, role=role, tool=tool)
+        events.post(self.store, self.run, kind, text, role=role, tool=tool)

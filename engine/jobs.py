@@ -14,6 +14,13 @@ def begin_job(s: Session, run: Run, number: int) -> None:
     s.add(job)
 
 
+def reopen_job(s: Session, run: Run, number: int) -> None:
+    """The job of a round that is taken up again: nothing of its end is left."""
+    job = _job_of(s, run, number)
+    job.reason, job.finished_at = None, None
+    begin_job(s, run, number)
+
+
 def close_job(s: Session, row: Round) -> None:
     """End a round's job; the next round's is made first, so that a run never looks ended between."""
     run = s.get_one(Run, row.run)

@@ -9,10 +9,12 @@ from functools import partial
 
 from sqlmodel import Session, select
 
-from data import ledger
+from data import crash, ledger
+from data.disk import is_full
 from data.store import Store
 from data.tables import Lease, Reservation, now
-from engine.errors import CapReached, Interrupted
+from engine.disk import disk_full, write_surely
+from engine.errors import CapReached, EngineError, Interrupted
 from engine.facts import RunFacts
 
 SLICE_SECONDS = 60
@@ -22,12 +24,12 @@ RENEW_SECONDS = 20
 
 @dataclass(kw_only=True, slots=True)
 class HeldLease:
-    """A lease in force. `refused` says why it was not renewed; the work must then end."""
+    """A lease in force. `refused` is why it was not renewed; the work must then end."""
 
     id: int
     reservation: int
     since: float  # monotonic: up to here time is settled
-    refused: str | None = None
+    refused: EngineError | None = None
     done: threading.Event = field(default_factory=threading.Event)
 
 
@@ -38,11 +40,12 @@ def device_lease(
     """Hold the device for a phase; CapReached when a cap has no room for the first slice.
 
     A renewal that is refused, or fails, sets `refused`; work that was then interrupted comes out as
-    CapReached, and work that was finished all the same counts. Time is monotonic, so that a
-    suspended machine is not billed.
+    CapReached, or DiskFull, and work that was finished all the same counts. Time is monotonic, so
+    that a suspended machine is not billed; nor is a process that was stopped, beyond its slice.
     """
     paid = _Paid(run=run, worst=_cost(SLICE_SECONDS + MARGIN_SECONDS, micro_per_hour))
     held = store.write(lambda s: _begin(s, paid, round_, purpose, device))
+    crash.point("after_lease_begin")
     renewer = threading.Thread(
         target=_renew_loop, args=(store, paid, held, micro_per_hour), daemon=True
     )
@@ -52,21 +55,23 @@ def device_lease(
     except Interrupted:
         if held.refused is None:
             raise
-        raise CapReached(held.refused) from None
+        raise held.refused from None
     finally:
         held.done.set()
         renewer.join()
-        store.write(lambda s: _end(s, run, held, micro_per_hour))
+        crash.point("before_lease_end")
+        write_surely(store, lambda s: _end(s, run, held, micro_per_hour))
 
 
-def end_leftovers(session: Session) -> None:
-    """At start-up: leases of a server that died are over; their last slice is charged whole."""
-    for lease in session.exec(select(Lease).where(Lease.state == "held")):
+def end_leftovers(session: Session, run: str | None = None) -> None:
+    """Leases that nobody ended, of one run or of all: their last slice is charged whole."""
+    query = select(Lease).where(Lease.state == "held")
+    for lease in session.exec(query if run is None else query.where(Lease.run == run)):
         lease.state, lease.ended_at = "ended", now()
         session.add(lease)
         if lease.reservation is not None:
             reservation = session.get_one(Reservation, lease.reservation)
-            ledger.settle_uncertain(session, lease.reservation, "the server ended during the lease")
+            ledger.settle_uncertain(session, lease.reservation, "the lease was never ended")
             ledger.add_device_time(session, reservation.accounts, SLICE_SECONDS * 1000)
             lease.active_ms += SLICE_SECONDS * 1000
 
@@ -92,6 +97,7 @@ def _begin(s: Session, paid: _Paid, round_: int, purpose: str, device: str) -> H
     s.add(lease)
     s.flush()
     assert lease.id is not None
+    crash.point("in_lease_begin")
     return HeldLease(id=lease.id, reservation=reservation, since=time.monotonic())
 
 
@@ -112,8 +118,10 @@ def _renew_loop(store: Store, paid: _Paid, held: HeldLease, micro_per_hour: int)
         try:
             held.reservation = store.write(partial(_renew, paid, held, moment, micro_per_hour))
             held.since = moment
+            crash.point("after_lease_renew")
         except Exception as error:  # noqa: BLE001  told to the run as its reason
-            held.refused = str(error)
+            folder = store.path.parent
+            held.refused = disk_full(folder) if is_full(error) else CapReached(str(error))
             return
 
 
@@ -123,20 +131,24 @@ def _renew(paid: _Paid, held: HeldLease, moment: float, micro_per_hour: int, s: 
     _settle_slice(s, paid.run, held, lease, moment, micro_per_hour)
     lease.reservation, lease.renewed_at = _reserve(s, paid), now()
     s.add(lease)
+    crash.point("in_lease_renew")
     return lease.reservation
 
 
 def _end(s: Session, run: RunFacts, held: HeldLease, micro_per_hour: int) -> None:
     lease = s.get_one(Lease, held.id)
+    if lease.state != "held":  # a server that stops does not wait for ever
+        return
     _settle_slice(s, run, held, lease, time.monotonic(), micro_per_hour)
     lease.state, lease.ended_at, lease.reservation = "ended", now(), None
     s.add(lease)
+    crash.point("in_lease_end")
 
 
 def _settle_slice(
     s: Session, run: RunFacts, held: HeldLease, lease: Lease, moment: float, micro_per_hour: int
 ) -> None:
-    elapsed = moment - held.since
+    elapsed = min(moment - held.since, SLICE_SECONDS + MARGIN_SECONDS)  # what is reserved
     ledger.settle(s, held.reservation, _cost(elapsed, micro_per_hour))
     ledger.add_device_time(s, run.accounts, int(elapsed * 1000))
     lease.active_ms += int(elapsed * 1000)

@@ -18,24 +18,31 @@ from engine.types import ModelEngine, ModelRef, Stop
 
 
 class BaseModels:
-    """Base models by name. Each is verified whole once in a server's life."""
+    """Base models by name. Each is verified whole at first use, and again when a file has changed."""
 
-    def __init__(self, home: Home, gguf: Path | None) -> None:
-        self._home, self._gguf = home, gguf
-        self._found: dict[str, ModelRef] = {}
+    def __init__(self, home: Home, gguf: Path | None, gguf_sha256: str | None = None) -> None:
+        self._home, self._gguf, self._gguf_sha256 = home, gguf, gguf_sha256
+        self._found: dict[str, tuple[object, ModelRef]] = {}
 
     def __call__(self, name: str) -> ModelRef:
-        """The model of that name; the embedded one is made on first use."""
+        """The model of that name; the embedded one is made on first use, and when it is broken."""
         if name in simulated.MODELS:
             return simulated.model_ref()
-        if name not in self._found:
-            self._found[name] = self._find(name)
-        return self._found[name]
+        if name not in self._found or self._found[name][0] != self._looks(name):
+            model = self._find(name)
+            self._found[name] = self._looks(name), model
+        return self._found[name][1]
 
     def _find(self, name: str) -> ModelRef:
         if name == EMBEDDED and self._gguf is not None:
-            return ensure_embedded(self._home.models, self._gguf)
+            return ensure_embedded(self._home.models, self._gguf, self._gguf_sha256)
         return find_base(self._home.models, name)
+
+    def _looks(self, name: str) -> list[tuple[str, int, int]]:
+        """Size and time of every file of a model: cheap to look at, other after any accident."""
+        files = sorted(path for path in (self._home.models / name).rglob("*") if path.is_file())
+        found = [(path, path.stat()) for path in files]
+        return [(path.name, stat.st_size, stat.st_mtime_ns) for path, stat in found]
 
 
 class Worker:
@@ -67,11 +74,11 @@ class Worker:
                 )
             return self._engine
 
-    def close(self) -> None:
-        """End the worker's process."""
+    def close(self, seconds: float) -> None:
+        """End the worker's process; a call under way has `seconds` to leave by itself."""
         with self._lock:
             if self._engine is not None:
-                self._engine.close()
+                self._engine.close(seconds)
 
     @property
     def _precision_file(self) -> Path:

@@ -2,10 +2,12 @@
 
 from sqlmodel import Session, select
 
-from data import events
+from data import crash, events, journal
 from data.lifecycle import ENDED, move
-from data.tables import Control, Run, Steer, now
+from data.tables import Control, Run, Steer, Step, now
+from engine import lease
 from engine.jobs import end_jobs
+from engine.models import gateway
 
 
 def rest(s: Session, run: Run, state: str, reason: str | None) -> None:
@@ -18,6 +20,16 @@ def rest(s: Session, run: Run, state: str, reason: str | None) -> None:
     events.append(s, run.id, "error" if state == "failed" else "message", word)
     events.show(s, run.id, phase=None, role=None, tool=None, text=None, done=None, total=None)
     move(s, run, state, reason)
+    crash.point("in_rest")
+
+
+def settle_leftovers(s: Session, run: str | None = None) -> None:
+    """Settle what a run, or any run, left open: leases, calls without an answer, steps half done."""
+    lease.end_leftovers(s, run)
+    gateway.settle_leftovers(s, run)
+    query = select(Step).where(Step.status == "intent")
+    for step in s.exec(query if run is None else query.where(Step.run == run)):
+        journal.interrupt(s, step.id or 0)
 
 
 def _drop_steers(s: Session, run: str) -> None:
@@ -25,6 +37,7 @@ def _drop_steers(s: Session, run: str) -> None:
         steer.status, steer.reason = "dropped", "the run ended before its next turn"
         s.add(steer)
         events.append(s, run, "steer", f"{steer.id} dropped: {steer.reason}")
+        crash.point("in_steer")
 
 
 def _settle_stops(s: Session, run: str) -> None:

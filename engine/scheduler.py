@@ -1,33 +1,40 @@
 """The engine of a server: finds runs that need a driver, and ends everything in order."""
 
 import logging
+import math
 import os
 import threading
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlmodel import Session, col, select
+from sqlmodel import Session, col, or_, select
 
-from data import journal
+from data import crash
+from data.disk import is_full
+from data.files import remove_unfinished
 from data.home import Home
-from data.lifecycle import move
+from data.lifecycle import ENDED, move, unreadable
 from data.store import Store
-from data.tables import Child, Control, GatewayModel, Run, Server, Step, now
-from engine import controls, lease
+from data.tables import INSERTED, Child, Control, GatewayModel, Run, Server, now
+from engine import controls
 from engine.children import ChildInfo, end_child
-from engine.driver import INTERRUPTED, Driver
+from engine.disk import LEAST_BYTES, disk_full, write_surely
+from engine.driver import CALM_SECONDS, INTERRUPTED, Driver
 from engine.executor import LocalExecutor
 from engine.facts import Library
-from engine.models import gateway, simulated
+from engine.models import simulated
 from engine.models.gateway import Gateway
 from engine.resources import BaseModels, Worker
+from engine.run_end import rest, settle_leftovers
 from engine.stage import Bench
 
 log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.5
+STOP_SECONDS = 15.0  # for what is in flight, from the first word of the stop on
 
 
 @dataclass(kw_only=True, slots=True, frozen=True)
@@ -35,13 +42,16 @@ class EngineSettings:
     """What an engine is told at start.
 
     `device` is torch's name of it, `micro_per_hour` its price in micro-dollars, `pace_seconds` the
-    time that a simulated model takes for an answer, `gguf` the embedded model's file.
+    time that a simulated model takes for an answer, `gguf` the embedded model's file and
+    `gguf_sha256` what it must be, `least_free` the bytes that must be free before a phase begins.
     """
 
     device: str
     micro_per_hour: int = 0
     pace_seconds: float = 0.02
     gguf: Path | None = None
+    gguf_sha256: str | None = None
+    least_free: int = LEAST_BYTES
 
 
 class Engine:
@@ -55,61 +65,105 @@ class Engine:
         self._stopping = threading.Event()
         self._drivers: dict[str, threading.Thread] = {}
         self._live: str | None = None  # the run that has the device
+        self._left_alone: set[str] = set()  # runs that cannot be read
+        self._interrupted_at = 0.0
+        self._beat = time.monotonic()  # when it last looked for work, and could
+        self._calm_until = 0.0  # nothing is looked for before, since the disk is full
         _end_children(store)
-        epoch: int = store.write(_recover)
+        remove_unfinished(home.path)
+        epoch: int = write_surely(store, _recover)
+        crash.point("after_recover")
         self._bench = Bench(
             home=home,
             store=store,
             library=library,
-            gateway=Gateway(store, settings.pace_seconds),
+            gateway=Gateway(store, settings.pace_seconds, self._stopping.is_set),
             executor=LocalExecutor(),
             epoch=epoch,
             device=settings.device,
             micro_per_hour=settings.micro_per_hour,
             pace=settings.pace_seconds,
-            base_model=BaseModels(home, settings.gguf),
+            least_free=settings.least_free,
+            base_model=BaseModels(home, settings.gguf, settings.gguf_sha256),
         )
         self._timer: Any = None
 
     def start(self) -> None:
         """Begin to look for work twice a second; the database says what there is."""
-        from apscheduler.schedulers.background import BackgroundScheduler
+        from engine.clock import Timer
 
-        self._timer = BackgroundScheduler(timezone="UTC")
-        self._timer.add_job(
-            self.tick,
-            "interval",
-            seconds=TICK_SECONDS,
-            max_instances=1,
-            coalesce=True,
-            misfire_grace_time=None,
-        )
+        self._timer = Timer(self.tick, TICK_SECONDS)
         self._timer.start()
 
     def tick(self) -> None:
         """Carry out control requests, then give every run that needs one a driver."""
-        if self._stopping.is_set():
+        if self._stopping.is_set() or time.monotonic() < self._calm_until:
             return
-        self._drivers = {run: t for run, t in self._drivers.items() if t.is_alive()}
-        driven = set(self._drivers)
-        if self._live not in driven:
-            self._live = None
-        if _has_requests(self._store):
-            self._store.write(lambda s: controls.carry_out(s, driven))
-        for run in _wanting(self._store):
-            if run.id not in driven:
-                self._take_up(run)
+        try:
+            self._look_for_work()
+            self._beat = time.monotonic()
+        except Exception as error:
+            if not is_full(error):
+                raise
+            self._calm_until = time.monotonic() + CALM_SECONDS
+            log.warning("nothing is taken up: %s", disk_full(self._bench.home.path))
 
-    def stop(self, seconds: float = 20.0) -> None:
-        """Interrupt every run so that it can be resumed, and wait for its last write."""
-        self._stopping.set()
+    def beat_age(self) -> float:
+        """Seconds since the engine last looked for work; infinite once it is being stopped."""
+        return math.inf if self._stopping.is_set() else time.monotonic() - self._beat
+
+    def interrupt(self) -> None:
+        """Begin nothing more and ask what is in flight to end; returns at once."""
+        if not self._stopping.is_set():
+            self._interrupted_at = time.monotonic()
+            self._stopping.set()
+
+    def stop(self) -> None:
+        """Interrupt every run so that it can be resumed, and wait for its last write.
+
+        What has not ended 15 s after the interruption is settled as it stands and left behind.
+        """
+        self.interrupt()
         if self._timer is not None:
-            self._timer.shutdown(wait=True)  # no tick may add a driver from here on
-        deadline = time.monotonic() + seconds
+            self._timer.stop()  # no tick may add a driver from here on
+            self._timer = None
+        deadline = self._interrupted_at + STOP_SECONDS
         for thread in self._drivers.values():
             thread.join(max(0.0, deadline - time.monotonic()))
-        self._worker.close()
-        self._store.write(_close_server)
+        left = {run for run, thread in self._drivers.items() if thread.is_alive()}
+        self._worker.close(seconds=max(0.0, deadline - time.monotonic()))
+        try:
+            write_surely(self._store, lambda s: _close_server(s, left))
+            crash.point("after_server_end")
+        except Exception as error:
+            if not is_full(error):
+                raise
+            log.warning("the next start settles what is open: %s", error)
+
+    def _look_for_work(self) -> None:
+        self._drivers = {run: t for run, t in self._drivers.items() if t.is_alive()}
+        if self._live not in self._drivers:
+            self._live = None
+        self._give_drivers("running")  # first, since the stop of a round under way waits for it
+        if _has_requests(self._store):
+            crash.point("before_controls")
+            domains = self._bench.library.domains
+            driven = set(self._drivers)
+            self._store.write(lambda s: controls.carry_out(s, driven, domains))
+            crash.point("after_controls")
+        self._give_drivers("running", "starting")
+
+    def _give_drivers(self, *states: str) -> None:
+        for run in _wanting(self._store, states):
+            if run.id not in self._drivers and self._is_readable(run):
+                self._take_up(run)
+
+    def _is_readable(self, run: Run) -> bool:
+        reason = unreadable(run, self._bench.library.domains)
+        if reason and run.id not in self._left_alone:
+            self._left_alone.add(run.id)
+            log.warning("run %s is left alone: %s", run.id, reason)
+        return reason is None
 
     def _take_up(self, run: Run) -> None:
         """Drive the run in a thread of its own, unless another live run has the device."""
@@ -129,11 +183,14 @@ class Engine:
             self._store.write(lambda s: _set_reason(s, run.id, reason))
 
 
-def _wanting(store: Store) -> list[Run]:
-    """Runs that are to be worked on, oldest first."""
+def _wanting(store: Store, states: Collection[str]) -> list[Run]:
+    """Runs in one of these states that are to be worked on, oldest first."""
     with store.read() as session:
-        query = select(Run).where(col(Run.state).in_(("starting", "running")))
-        return list(session.exec(query.order_by(col(Run.created_at))))
+        query = select(Run).where(
+            col(Run.state).in_(states),
+            or_(col(Run.start_after).is_(None), col(Run.start_after) <= now()),
+        )
+        return list(session.exec(query.order_by(INSERTED)))
 
 
 def _has_requests(store: Store) -> bool:
@@ -155,6 +212,7 @@ def _end_children(store: Store) -> None:
         left = list(session.exec(select(Child).where(unended)))
     for child in left:
         end_child(_info(child))
+    crash.point("after_children")
 
     def change(s: Session) -> None:
         for child in s.exec(select(Child).where(unended)):
@@ -166,10 +224,7 @@ def _end_children(store: Store) -> None:
 
 def _recover(s: Session) -> int:
     """What a server that died left behind: leases, calls and half-done steps; the new epoch."""
-    lease.end_leftovers(s)
-    gateway.settle_leftovers(s)
-    for step in s.exec(select(Step).where(Step.status == "intent")):
-        journal.interrupt(s, step.id or 0)
+    settle_leftovers(s)
     for run in s.exec(select(Run).where(Run.state == "paused", Run.reason == INTERRUPTED)):
         move(s, run, "running", None)
     for model in simulated.gateway_rows():
@@ -179,6 +234,7 @@ def _recover(s: Session) -> int:
     s.add(server)
     s.flush()
     assert server.epoch is not None
+    crash.point("in_recover")
     return server.epoch
 
 
@@ -188,7 +244,13 @@ def _info(child: Child) -> ChildInfo:
     )
 
 
-def _close_server(s: Session) -> None:
+def _close_server(s: Session, left: set[str]) -> None:
+    """The server's end; runs in `left` did not end by themselves and are settled as they stand."""
+    for run in s.exec(select(Run).where(col(Run.id).in_(left))):
+        settle_leftovers(s, run.id)
+        if run.state not in ENDED | {"paused"}:
+            rest(s, run, "paused", INTERRUPTED)
     for server in s.exec(select(Server).where(col(Server.ended_at).is_(None))):
         server.ended_at = now()
         s.add(server)
+    crash.point("in_server_end")

@@ -11,10 +11,12 @@ from typing import Any
 from sqlmodel import Session
 
 from data import crash, events, journal
+from data.disk import is_full
 from data.home import Home
 from data.store import Store
 from data.tables import now
-from engine.errors import EngineError, Interrupted, StepFailed
+from engine.disk import check_room, disk_full
+from engine.errors import EngineError, Interrupted, NeedsMending, StepFailed
 from engine.executor import LocalExecutor
 from engine.facts import Library, RunFacts, Tools
 from engine.lease import HeldLease, device_lease
@@ -50,6 +52,7 @@ class Bench:
     device: str
     micro_per_hour: int
     pace: float  # seconds that a simulated model takes for an answer
+    least_free: int  # bytes that must be free before a phase begins
     base_model: Callable[[str], ModelRef]
 
 
@@ -62,19 +65,22 @@ class Stage:
     def do(self, phase: ModuleType, number: int, past: dict[str, Any]) -> dict[str, Any]:
         """The phase's summary: read when it is recorded, else done and recorded now.
 
-        Interrupted leaves the phase to be done again; every other EngineError is its failure.
+        Interrupted and NeedsMending leave the phase to be done again; every other EngineError is
+        its failure.
         """
         store, run = self._bench.store, self._run
         with store.read() as session:
             recorded = journal.result_of(session, run.id, number, phase.NAME)
             if recorded is not None:
                 return recorded
+            check_room(self._bench.home.path, self._bench.least_free)
             work = phase.prepare(session, run, number, past)
+        crash.point("before_intent")
         step = store.write(lambda s: _begin(s, run, number, phase.NAME, self._bench.epoch))
         crash.point("after_intent")
         try:
             result, seconds = self._execute(phase, work, number)
-        except Interrupted:
+        except (Interrupted, NeedsMending):
             store.write(lambda s: journal.interrupt(s, step))
             raise
         except EngineError as error:
@@ -99,6 +105,8 @@ class Stage:
             except EngineError:
                 raise
             except Exception as error:
+                if is_full(error):
+                    raise disk_full(self._bench.home.path) from error
                 raise StepFailed(f"{phase.NAME}: {type(error).__name__}: {error}") from error
         return result, time.monotonic() - started
 
@@ -154,6 +162,7 @@ def _begin(s: Session, run: RunFacts, number: int, name: str, epoch: int) -> int
         total=None,
         started_at=now(),
     )
+    crash.point("in_intent")
     return step
 
 
@@ -173,4 +182,5 @@ def _record(
     role = ROLES.get(phase.NAME, "engine")
     text = f"{phase.NAME.replace('_', ' ')}: {summary['text']}"
     events.append(s, run.id, "tool_result", text, role=role, tool=phase.NAME)
+    crash.point("in_record")
     return summary

@@ -231,6 +231,7 @@ class TrainProgress:
     loss: float
     seconds: float
     checkpoint_step: int | None = None
+    note: str | None = None  # what happened on the way that people should know
 
 
 @dataclass(kw_only=True, slots=True, frozen=True)

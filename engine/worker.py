@@ -9,7 +9,6 @@ done, error.
 """
 
 import argparse
-import errno
 import json
 import os
 import socket
@@ -18,12 +17,15 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from data.disk import is_full
 from engine.children import die_with_parent
-from engine.errors import EngineError, Interrupted, ModelUnavailable
+from engine.disk import disk_full
+from engine.errors import DiskFull, EngineError, Interrupted, ModelUnavailable
 from engine.types import Answer, Ask, LoraSettings, ModelRef, TrainJob, TrainProgress
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ class Worker:
         self.loaded: Loaded | None = None
         self.progress = 0  # tokens read, written or trained on since the start
         self.stopped_id = -1  # the command that was asked to stop
+        self.told: list[str] = []
 
     def serve(self) -> None:
         """Run commands in order; an error is reported and the next command is served."""
@@ -125,20 +128,31 @@ class Worker:
         from engine.models.lora import train
 
         job = job_from(command["job"])
-        result = train(
-            self.need_model(),
-            job,
-            self.report_step,
-            self.stop_check(command),
-            self.count,
-            command["part_rows"],
-            note,
-        )
+        try:
+            result = train(
+                self.need_model(),
+                job,
+                self.report_step,
+                self.stop_check(command),
+                self.count,
+                command["part_rows"],
+                self.tell,
+            )
+        except Exception as error:
+            if is_full(error):
+                raise disk_full(Path(job.state_dir)) from error
+            raise
         note(f"trained {result.steps} steps to adapter {result.adapter_hash}")
         self.say("trained", result=asdict(result))
 
+    def tell(self, text: str) -> None:
+        """Log a line that the next step's report carries as well."""
+        note(text)
+        self.told.append(text)
+
     def report_step(self, progress: TrainProgress) -> None:
-        self.say("step", progress=asdict(progress))
+        told, self.told = "; ".join(self.told) or None, []
+        self.say("step", progress=asdict(replace(progress, note=told)))
 
     def need_model(self) -> "Loaded":
         if self.loaded is None:
@@ -199,13 +213,14 @@ def describe(error: Exception) -> tuple[str, str]:
         return "stopped", str(error)
     if isinstance(error, ModelUnavailable):
         return "model", str(error)
+    if isinstance(error, DiskFull) or is_full(error):
+        return "disk", str(error)
     if isinstance(error, EngineError):
         return "failed", str(error)
     if is_memory(error):
         return "memory", first_line(error)
     if isinstance(error, OSError):
-        kind = "disk" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "failed"
-        return kind, str(error)
+        return "failed", str(error)
     frames = traceback.extract_tb(error.__traceback__)
     note("".join(traceback.format_list(frames)) + type(error).__name__)
     place = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}"

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from app.access import Access
 from app.caller import CAPABILITIES, Caller
@@ -32,10 +33,11 @@ LIBRARY = Library(
 class Instance:
     """The parts of a running Pawl; `start` and `wait` drive runs on it."""
 
-    def __init__(self, path: Path, micro_per_hour: int = 0) -> None:
+    def __init__(self, path: Path, micro_per_hour: int = 0, **more: Any) -> None:
         self.home: Home = open_home(path)
         self.store = Store(self.home.database)
-        settings = EngineSettings(device="cpu", micro_per_hour=micro_per_hour, pace_seconds=0)
+        given: dict[str, Any] = {"micro_per_hour": micro_per_hour, "pace_seconds": 0.0, **more}
+        settings = EngineSettings(device="cpu", **given)
         self.engine = Engine(self.store, self.home, LIBRARY, settings)
         Access(self.store, self.home).ensure_owner()
         self.service = Service(self.store, "cpu")
@@ -60,9 +62,9 @@ class Instance:
 
 
 @contextmanager
-def instance(path: Path, micro_per_hour: int = 0) -> Iterator[Instance]:
+def instance(path: Path, micro_per_hour: int = 0, **more: Any) -> Iterator[Instance]:
     """An instance that is stopped and closed afterwards, as a server would be."""
-    one = Instance(path, micro_per_hour)
+    one = Instance(path, micro_per_hour, **more)
     try:
         yield one
     finally:

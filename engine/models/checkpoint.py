@@ -1,6 +1,5 @@
 """Checkpoints of a training under way: written whole, found again, thrown away when superseded."""
 
-import errno
 import json
 import shutil
 import uuid
@@ -9,7 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from data.disk import room
 from data.files import publish, verify_manifest, write_manifest
+from engine.errors import DiskFull
 from engine.models.registry import check_weights_folder
 from engine.types import TrainJob
 
@@ -123,16 +124,15 @@ def clear_aside(folder: Path) -> None:
 
 
 def check_space(job: TrainJob, parameters: int) -> None:
-    """OSError before the start when two checkpoints and a spare GiB would not fit."""
+    """DiskFull before the start when two checkpoints and a spare GiB would not fit."""
     need = 2 * ADAM_BYTES * parameters + SPARE_BYTES
     for folder in (Path(job.state_dir), Path(job.out_dir)):
         folder.mkdir(parents=True, exist_ok=True)
-        free = shutil.disk_usage(folder).free
-        if free < need:
-            raise OSError(
-                errno.ENOSPC,
-                f"training needs {need / 1e9:.1f} GB free at {folder} and there are "
-                f"{free / 1e9:.1f} GB: free some space, then resume",
+        found = room(folder)
+        if found.free < need:
+            raise DiskFull(
+                f"training needs {need / 1e9:.1f} GB and {folder} has {found}: "
+                "free some space, then resume"
             )
 
 

@@ -11,6 +11,7 @@ from sqlmodel import Session, col, select
 from data import crash, ledger
 from data.store import Store
 from data.tables import GatewayModel, ModelCall, now
+from engine.disk import write_surely
 from engine.errors import CapReached, GatewayFailed, Interrupted
 from engine.facts import RunFacts, Tools
 from engine.identity import content_hash
@@ -36,9 +37,10 @@ class CallPlace:
 class Gateway:
     """Calls priced models and charges every attempt to the run's accounts."""
 
-    def __init__(self, store: Store, pace_seconds: float) -> None:
+    def __init__(self, store: Store, pace_seconds: float, stopping: Stop = lambda: False) -> None:
         self._store = store
         self._pace = pace_seconds
+        self._stopping = stopping
 
     def ask(
         self,
@@ -57,7 +59,10 @@ class Gateway:
         return self.call(place, model, ask)
 
     def call(self, place: CallPlace, model: str, ask: Ask) -> Answer:
-        """The recorded answer of this call, or a new attempt: reserved, sent, settled."""
+        """The recorded answer of this call, or a new attempt: reserved, sent, settled.
+
+        Interrupted, with nothing sent, once the server is stopping.
+        """
         with self._store.read() as session:
             recorded = _recorded(session, place, ask)
             entry = session.get(GatewayModel, model)
@@ -65,15 +70,18 @@ class Gateway:
             return recorded
         if entry is None:
             raise GatewayFailed(f"no model {model} behind the gateway: add it first")
+        if self._stopping():
+            raise Interrupted("the server stops: no new call is made")
+        crash.point("before_reserve")
         call_id, reservation = self._open(place, entry, ask)
         crash.point("after_reserve")
         try:
             answer = simulated.answer(entry.name, ask, self._pace)
         except Exception as error:
-            self._store.write(partial(_fail, call_id, reservation, str(error)))
+            write_surely(self._store, partial(_fail, call_id, reservation, str(error)))
             raise GatewayFailed(f"{model}: {error}") from error
         crash.point("after_send")
-        self._store.write(lambda s: _settle(s, call_id, reservation, entry, answer))
+        write_surely(self._store, lambda s: _settle(s, call_id, reservation, entry, answer))
         crash.point("after_settle")
         return answer
 
@@ -129,11 +137,12 @@ def _fail(call_id: int, reservation: int, error: str, session: Session) -> None:
     session.add(call)
 
 
-def settle_leftovers(session: Session) -> None:
-    """At start-up: calls that were sent by a server that died are charged whole."""
-    for call in session.exec(select(ModelCall).where(ModelCall.status == "sent")):
+def settle_leftovers(session: Session, run: str | None = None) -> None:
+    """Calls that were sent and never settled, of one run or of all, are charged whole."""
+    query = select(ModelCall).where(ModelCall.status == "sent")
+    for call in session.exec(query if run is None else query.where(ModelCall.run == run)):
         call.status, call.ended_at = "uncertain", now()
-        call.error = "the server ended before the answer was recorded"
+        call.error = "the answer was never recorded"
         if call.reservation is not None:
             ledger.settle_uncertain(session, call.reservation, call.error)
         session.add(call)
@@ -211,6 +220,7 @@ def _open(session: Session, place: CallPlace, model: GatewayModel, ask: Ask) -> 
     session.add(call)
     session.flush()
     assert call.id is not None
+    crash.point("in_reserve")
     return call.id, reservation
 
 
@@ -227,3 +237,4 @@ def _settle(
         "finish": answer.finish,
     }
     session.add(call)
+    crash.point("in_settle")

@@ -49,7 +49,8 @@ def train(
 
     `part_rows` is how many rows are computed at once, the whole batch when None: smaller parts
     need less memory and give the same gradients. Interrupted, with a checkpoint written, when `stop`
-    says so; WorkerFailed when the loss is not finite; OSError when the disk is too full.
+    says so; WorkerFailed when the loss is not finite; DiskFull before the start when the disk is too
+    full; `say` hears of checkpoints that were passed over.
     """
     rows = read_rows(loaded.tokenizer, Path(job.rows_file), job.settings.max_length)
     if not rows:

@@ -5,8 +5,10 @@ template, and a manifest. Pickled weights and code are refused, whatever their n
 """
 
 import fcntl
+import hashlib
 import json
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,7 +54,7 @@ def list_bases(models_dir: Path) -> list[str]:
 
 def with_adapter(base: ModelRef, folder: Path) -> ModelRef:
     """The base with an adapter on it; ModelUnavailable when incomplete or made for another base."""
-    content = check_weights_folder(folder)
+    content = check_weights_folder(folder, put_back(folder))
     about = read_manifest(folder)["about"]
     made_for = about.get("base_revision")
     if made_for != base.revision:
@@ -69,26 +71,43 @@ def with_adapter(base: ModelRef, folder: Path) -> ModelRef:
     )
 
 
-def ensure_embedded(models_dir: Path, gguf: Path) -> ModelRef:
-    """The embedded base model, made from its GGUF file by a child process when it is not there yet.
+def put_back(adapter: Path) -> str:
+    """What to do about an adapter that is missing or broken."""
+    return f"Put {adapter} back from a backup, then resume"
 
-    Safe to call from several threads and processes at once: one converts, the others wait.
+
+def ensure_embedded(models_dir: Path, gguf: Path, gguf_sha256: str | None = None) -> ModelRef:
+    """The embedded base model, made from its GGUF file by a child process when it is not there.
+
+    One that is broken is made again. ModelUnavailable when the GGUF file is missing, or is not the
+    one that `gguf_sha256` names. Safe to call from several threads and processes at once: one
+    converts, the others wait.
     """
     models_dir.mkdir(parents=True, exist_ok=True)
     target = models_dir / EMBEDDED
     with open(models_dir / ".convert.lock", "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not target.exists():
-            _convert_in_child(gguf, target)
+        try:
+            return find_base(models_dir, EMBEDDED)
+        except ModelUnavailable:
+            _check_gguf(gguf, gguf_sha256)
+            shutil.rmtree(target, ignore_errors=True)
+        _convert_in_child(gguf, target)
     return find_base(models_dir, EMBEDDED)
 
 
-def _convert_in_child(gguf: Path, target: Path) -> None:
+def _check_gguf(gguf: Path, sha256: str | None) -> None:
+    """Refuse a source that is missing or damaged, before anything is deleted for it."""
+    mend = "stop Pawl, run python3 run.py again, so that set-up fetches it, then resume"
     if not gguf.is_file():
-        raise ModelUnavailable(
-            f"the embedded model's file {gguf} is missing: "
-            "delete .venv and start again, so that set-up fetches it"
-        )
+        raise ModelUnavailable(f"the embedded model's file {gguf} is missing: {mend}")
+    with open(gguf, "rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != (sha256 or found):
+        raise ModelUnavailable(f"the embedded model's file {gguf} is damaged: delete it, {mend}")
+
+
+def _convert_in_child(gguf: Path, target: Path) -> None:
     log = target.parent / "convert.log"
     command = [sys.executable, "-m", "engine.models.embedded", str(gguf), str(target)]
     process, info = start_child(command, log)
@@ -104,16 +123,20 @@ def _convert_in_child(gguf: Path, target: Path) -> None:
         )
 
 
-def check_weights_folder(folder: Path) -> str:
-    """The content hash of a folder of weights that may be loaded; else ModelUnavailable."""
+def check_weights_folder(folder: Path, mend: str | None = None) -> str:
+    """The content hash of a folder of weights that may be loaded; else ModelUnavailable.
+
+    `mend` is what its text tells people to do.
+    """
     try:
+        if not folder.is_dir():
+            raise ValueError(f"{folder} is missing")
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             _check_file(path)
         return verify_manifest(folder)
     except ValueError as error:
-        raise ModelUnavailable(
-            f"{error}. Delete the folder {folder} and fetch or make it again"
-        ) from None
+        mend = mend or f"Delete the folder {folder} and fetch or make it again, then resume"
+        raise ModelUnavailable(f"{error}. {mend}") from None
 
 
 def _check_file(path: Path) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from data.files import publish, write_durable, write_manifest
 from data.tables import GatewayModel
 from engine.errors import GatewayFailed, Interrupted, ModelUnavailable
+from engine.models.registry import check_weights_folder, put_back
 from engine.types import Answer, Ask, ModelRef, Stop, TrainJob, TrainProgress, TrainResult
 
 STUDENT = "sim/student"
@@ -142,7 +143,8 @@ def model_ref() -> ModelRef:
 
 
 def with_adapter(base: ModelRef, folder: Path) -> ModelRef:
-    """The simulated student with a simulated adapter."""
+    """The simulated student with a simulated adapter, whose files are checked as a real one's."""
+    check_weights_folder(folder, put_back(folder))
     return replace(base, adapter=str(folder), adapter_hash=folder.name)
 
 

@@ -1,14 +1,15 @@
 """The engine that answers and trains in the worker process of one device, without torch here."""
 
-import statistics
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from engine.children import ChildInfo
 from engine.errors import (
+    DiskFull,
     EngineError,
     Interrupted,
     ModelUnavailable,
@@ -17,8 +18,10 @@ from engine.errors import (
     WorkerLost,
 )
 from engine.models.worker_link import (
+    STALL_SECONDS,
     STOP_SECONDS,
     WORKER,
+    StepWatch,
     WorkerError,
     WorkerGone,
     WorkerLink,
@@ -27,9 +30,9 @@ from engine.models.worker_link import (
 )
 from engine.types import Answer, Ask, ModelRef, Stop, TrainJob, TrainProgress, TrainResult
 
+log = logging.getLogger(__name__)
+
 LOAD_SECONDS = 600.0
-STALL_SECONDS = 600.0
-STALL_STEPS = 20.0
 TRIES = 3
 KILLED = -9
 
@@ -40,16 +43,12 @@ class _NoMemory(WorkerFailed):
     """One try ran out of memory; a smaller batch may fit."""
 
 
-class _Stalled(WorkerLost):
-    """No progress for longer than allowed; the worker was ended."""
-
-
 class WorkerEngine:
     """Answers and trains through one worker process, started when it is first needed.
 
-    A worker that ended or was ended is replaced at the next call. When memory runs out the work is
-    tried again by a fresh worker with half as much at once, three times in all, with the same
-    arithmetic. One call runs at a time; others wait for it.
+    A worker that ends, or stalls and is ended, is replaced once in a call, which goes on from what
+    is done. When memory runs out the work is tried again by a fresh worker with half as much at
+    once, three times in all, with the same arithmetic. One call runs at a time; others wait for it.
     """
 
     simulated = False
@@ -96,7 +95,7 @@ class WorkerEngine:
     def prepare(self, model: ModelRef, stop: Stop = lambda: False) -> str:
         """Load the base, so that device and precision are settled; returns `name`."""
         with _Turn(self, stop):
-            self._load(model, stop)
+            self._twice(lambda: self._load(model, stop))
         return self.name
 
     def generate(
@@ -117,29 +116,36 @@ class WorkerEngine:
                 left.pop(answer.key, None)
             on_batch(answers)
 
-        def attempt(share: float) -> None:
+        def ask(share: float) -> None:
             if left:
                 plain = [asdict(ask) for ask in left.values()]
                 fields = {"model": asdict(model), "asks": plain, "share": share}
                 self._call(model, "generate", fields, {"answers": take}, stop)
 
         with _Turn(self, stop):
-            self._smaller_each_time(attempt, [1.0, 0.5, 0.25], "of the usual batch")
+            self._smaller_each_time(
+                lambda share: self._twice(lambda: ask(share)),
+                [1.0, 0.5, 0.25],
+                "of the usual batch",
+            )
 
     def train(
         self, job: TrainJob, on_progress: Callable[[TrainProgress], None], stop: Stop
     ) -> TrainResult:
         """Train an adapter; resumes from `job.state_dir`; Interrupted when `stop` says so.
 
-        A worker that stalls is replaced once, and goes on from the last checkpoint.
+        The report after a worker was replaced says so in its note.
         """
         results: list[TrainResult] = []
-        watch = _StepWatch()
+        lost: list[str] = []
+        watch = StepWatch()
 
         def step(report: dict[str, Any]) -> None:
             progress = TrainProgress(**report["progress"])
             watch.saw(progress)
-            on_progress(progress)
+            notes = [*lost, *filter(None, [progress.note])]
+            lost.clear()
+            on_progress(replace(progress, note="; ".join(notes) or None))
 
         def trained(report: dict[str, Any]) -> None:
             results.append(TrainResult(**report["result"]))
@@ -147,10 +153,10 @@ class WorkerEngine:
         def attempt(rows: float) -> None:
             fields = {"job": asdict(job), "part_rows": int(rows)}
             handlers = {"step": step, "trained": trained}
-            try:
-                self._call(job.model, "train", fields, handlers, stop, watch.limit)
-            except _Stalled:
-                self._call(job.model, "train", fields, handlers, stop, watch.limit)
+            self._twice(
+                lambda: self._call(job.model, "train", fields, handlers, stop, watch.limit),
+                lost.append,
+            )
 
         batch = job.settings.batch_size
         with _Turn(self, stop):
@@ -158,15 +164,29 @@ class WorkerEngine:
             self._smaller_each_time(attempt, sizes, "rows at once")
         return results[-1]
 
-    def close(self) -> None:
-        """End the worker; a call under way ends as Interrupted."""
+    def close(self, seconds: float = STOP_SECONDS + 5) -> None:
+        """End the worker; a call under way ends as Interrupted, for which it has `seconds`."""
         self._closed = True
-        got_turn = self._turn.acquire(timeout=STOP_SECONDS + 10)
+        got_turn = self._turn.acquire(timeout=seconds)
         try:
             self._end_worker(gently=got_turn)
         finally:
             if got_turn:
                 self._turn.release()
+
+    def _twice(
+        self, call: Callable[[], None], tell: Callable[[str], None] = lambda text: None
+    ) -> None:
+        """Make a call; once more, with a new worker, when it lost its worker."""
+        try:
+            return call()
+        except WorkerLost as error:
+            log.warning("%s", error)
+            tell(f"{error}; a new one goes on")
+        try:
+            call()
+        except WorkerLost as error:
+            raise WorkerLost(f"{error}, twice; its log is {self._log_file}") from None
 
     def _smaller_each_time(
         self, attempt: Callable[[float], None], sizes: Sequence[float], unit: str
@@ -185,7 +205,7 @@ class WorkerEngine:
 
     def _load(self, model: ModelRef, stop: Stop) -> None:
         """Have a running worker with this base in memory."""
-        if self._link and self._link.process.poll() is not None:
+        if self._link and self._link.is_gone():
             self._end_worker()
         if self._link is None:
             self._link = WorkerLink(self._log_file, self._command)
@@ -245,7 +265,7 @@ class WorkerEngine:
                 raise Interrupted(
                     f"stopped in {do}; the worker did not answer and was ended"
                 ) from None
-            raise _Stalled(f"the worker made {silent} in {do} and was ended") from None
+            raise WorkerLost(f"the worker made {silent} in {do} and was ended") from None
         except WorkerError as error:
             well = error.kind not in ("memory", "broken")
             raise self._reported(error, do) from None
@@ -253,19 +273,20 @@ class WorkerEngine:
             if not well:
                 self._end_worker()
 
-    def _lost(self, gone: WorkerGone, do: str) -> WorkerFailed:
+    def _lost(self, gone: WorkerGone, do: str) -> EngineError:
+        if self._closed:
+            return Interrupted(f"the engine was closed in {do}")
         if gone.code == KILLED:
             return _NoMemory("the system killed the worker, as it does when memory runs out")
-        return WorkerLost(
-            f"the worker ended with status {gone.code} in {do}; its log is {self._log_file}. "
-            "The next call starts a new one"
-        )
+        return WorkerLost(f"the worker ended with status {gone.code} in {do}")
 
     def _reported(self, error: WorkerError, do: str) -> EngineError:
         if error.kind == "stopped":
             return Interrupted(str(error))
         if error.kind == "model":
             return ModelUnavailable(str(error))
+        if error.kind == "disk":
+            return DiskFull(str(error))
         if error.kind == "memory":
             return _NoMemory(str(error))
         if error.kind == "broken":
@@ -299,20 +320,3 @@ class _Turn:
 
     def __exit__(self, *error: object) -> None:
         self._engine._turn.release()
-
-
-class _StepWatch:
-    """How long a training step may take, from those seen so far."""
-
-    def __init__(self) -> None:
-        self._seconds: list[float] = []
-        self._last: float | None = None
-
-    def saw(self, progress: TrainProgress) -> None:
-        if self._last is not None:
-            self._seconds.append(progress.seconds - self._last)
-        self._last = progress.seconds
-
-    def limit(self) -> float:
-        median = statistics.median(self._seconds[-50:]) if self._seconds else 0.0
-        return max(STALL_SECONDS, STALL_STEPS * median)

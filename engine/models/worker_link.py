@@ -3,6 +3,7 @@
 import json
 import select
 import socket
+import statistics
 import subprocess
 import sys
 import time
@@ -10,11 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.children import ChildInfo, end_child, start_child
+from engine.children import ChildInfo, end_child, has_ended, start_child
+from engine.types import TrainProgress
 
+STALL_SECONDS = 600.0
+STALL_STEPS = 20.0  # of the median step
 POLL_SECONDS = 0.2
 QUIT_SECONDS = 2.0
-STOP_SECONDS = 20.0  # a worker that has not stopped by then is not listening
+STOP_SECONDS = 10.0  # a worker that has not stopped by then is not listening
+SEND_SECONDS = 60.0  # nor is one that takes no more commands in
+GRACE_SECONDS = 2.0  # between the polite signal and the other one
 WORKER = (sys.executable, "-m", "engine.worker")
 
 
@@ -52,9 +58,9 @@ def converse(
 ) -> None:
     """Send a command and pass its reports to the handlers until the worker says that it is done.
 
-    When `stop` says so, or a handler raises, the worker is asked to stop, and given 20 s for it.
+    When `stop` says so, or a handler raises, the worker is asked to stop, and given 10 s for it.
     Raises what the handler raised, WorkerError, WorkerGone, or WorkerSilent after `limit()` seconds
-    without progress.
+    without progress; reports that are waiting here are read before that is judged.
     """
     command_id = link.send(do, **fields)
     failure: BaseException | None = None
@@ -77,7 +83,7 @@ def converse(
             stopping_at = now
         if stopping_at and now - stopping_at > STOP_SECONDS:
             raise failure or WorkerSilent(STOP_SECONDS, stopping=True)
-        if now - moved_at > limit():
+        if report is None and now - moved_at > limit():
             raise failure or WorkerSilent(limit(), stopping=False)
     if failure:
         raise failure
@@ -85,11 +91,30 @@ def converse(
         raise WorkerError(report["kind"], report["text"])
 
 
+class StepWatch:
+    """How long a training step may take, from those seen so far."""
+
+    def __init__(self) -> None:
+        self._seconds: list[float] = []
+        self._last: float | None = None
+
+    def saw(self, progress: TrainProgress) -> None:
+        took = progress.seconds - (self._last or progress.seconds)
+        if took > 0:  # a training that goes on from its checkpoint goes back first
+            self._seconds.append(took)
+        self._last = progress.seconds
+
+    def limit(self) -> float:
+        median = statistics.median(self._seconds[-50:]) if self._seconds else 0.0
+        return max(STALL_SECONDS, STALL_STEPS * median)
+
+
 class WorkerLink:
     """A running worker process and the socket to it."""
 
     def __init__(self, log_file: Path, command: Sequence[str] = WORKER) -> None:
         ours, theirs = socket.socketpair()
+        ours.settimeout(SEND_SECONDS)
         with theirs:
             arguments = [*command, "--fd", str(theirs.fileno())]
             self.process, self.info = self._start(arguments, log_file, theirs.fileno())
@@ -116,6 +141,8 @@ class WorkerLink:
     def _write(self, record: dict[str, Any]) -> None:
         try:
             self.wire.sendall(json.dumps(record).encode() + b"\n")
+        except TimeoutError:
+            raise WorkerSilent(SEND_SECONDS, stopping=False) from None
         except OSError:
             raise WorkerGone(self._reap()) from None
 
@@ -124,11 +151,11 @@ class WorkerLink:
         deadline = time.monotonic() + seconds
         while b"\n" not in self._buffer:
             left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self.wire], [], [], left)[0]:
-                return None
             try:
+                if left <= 0 or not select.select([self.wire], [], [], left)[0]:
+                    return None
                 data = self.wire.recv(1 << 20)
-            except OSError:
+            except (OSError, ValueError):  # also when another thread has closed it
                 data = b""
             if not data:
                 raise WorkerGone(self._reap())
@@ -142,16 +169,19 @@ class WorkerLink:
         if gently:
             try:
                 self._write({"do": "quit"})
-                self.process.wait(QUIT_SECONDS)
-            except (WorkerGone, subprocess.TimeoutExpired):
+                has_ended(self.info.pid, QUIT_SECONDS)
+            except (WorkerGone, WorkerSilent):
                 pass
-        end_child(self.info)
+        end_child(self.info, GRACE_SECONDS)
         self.wire.close()
         return self.process.wait()
 
+    def is_gone(self) -> bool:
+        """Whether the process has ended by itself."""
+        return has_ended(self.info.pid, 0.0)
+
     def _reap(self) -> int:
-        try:
-            return self.process.wait(QUIT_SECONDS)
-        except subprocess.TimeoutExpired:
-            end_child(self.info)
-            return self.process.wait()
+        """The exit status of a process that closed its socket, ended with its group."""
+        has_ended(self.info.pid, QUIT_SECONDS)
+        end_child(self.info, GRACE_SECONDS)
+        return self.process.wait()

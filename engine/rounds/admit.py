@@ -48,24 +48,23 @@ def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) 
 
 def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]:
     """Drop duplicates, cap families and mastered tasks, check a sample again, mix replay in."""
-    system = run.config.harness
-    rows: list[dict[str, Any]] = []
-    seen = set(work["used"])
-    per_task: Counter[str] = Counter()
-    for one in work["candidates"]:
-        row = _row(one, system.messages(one["prompt"]), run)
-        if row["row_hash"] in seen or per_task[one["task"]] >= SOLUTIONS_PER_TASK:
-            continue
-        seen.add(row["row_hash"])
-        per_task[one["task"]] += 1
-        rows.append(row)
-    rows = _cap_mastered(rows)
-    rows = _cap_families(rows, run.config.limits.max_rows_per_family)
+    ask = run.config.harness.messages
+    found = [_row(one, ask(one["prompt"]), run) for one in work["candidates"]]
+    new, left_out = _new_rows(found, set(work["used"]))
+    unmastered = _cap_mastered(new)
+    rows = _cap_families(unmastered, run.config.limits.max_rows_per_family)
+    left_out["mastered"] = len(new) - len(unmastered)
+    left_out["family full"] = len(unmastered) - len(rows)
     defects = _check_again(rows, run, work["round"])
     rows += _replay_rows(rows, run, tools, work["round"])
     Random(derived_seed(run.secret, f"admit|{work['round']}")).shuffle(rows)
     write_durable(rows_file(tools.folder, work["round"]), _training_text(work["again"] + rows))
-    return {"rows": rows, "candidates": len(work["candidates"]), "defects": defects}
+    return {
+        "rows": rows,
+        "candidates": len(found),
+        "left_out": dict(left_out),
+        "defects": defects,
+    }
 
 
 def record(
@@ -92,6 +91,7 @@ def record(
         "by_source": dict(Counter(row["source"] for row in rows)),
         "by_family": dict(Counter(row["family"] for row in rows)),
         "candidates": result["candidates"],
+        "left_out": result["left_out"],
         "defects": result["defects"],
         "text": f"{len(rows)} rows, {share:.0%} replay",
     }
@@ -171,6 +171,25 @@ def _row(one: dict[str, Any], messages: list[dict[str, str]], run: RunFacts) -> 
         "mastered": one["mastered"],
         "number": one["number"],
     }
+
+
+def _new_rows(
+    rows: list[dict[str, Any]], seen: set[str]
+) -> tuple[list[dict[str, Any]], Counter[str]]:
+    """Rows that are new to the run, at most two a task; and how many are left out, by reason."""
+    per_task: Counter[str] = Counter()
+    left_out: Counter[str] = Counter()
+    kept = []
+    for row in rows:
+        if row["row_hash"] in seen:
+            left_out["duplicate"] += 1
+        elif per_task[row["task"]] >= SOLUTIONS_PER_TASK:
+            left_out["enough of the task"] += 1
+        else:
+            seen.add(row["row_hash"])
+            per_task[row["task"]] += 1
+            kept.append(row)
+    return kept, left_out
 
 
 def _cap_mastered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -5,8 +5,8 @@ from typing import Any
 
 from sqlmodel import Session, col, select
 
-from data import events
-from data.tables import Directive, Round, Steer, now
+from data import crash, events
+from data.tables import INSERTED, Directive, Round, Steer, now
 from engine.draws import used_keys
 from engine.errors import GatewayFailed
 from engine.facts import RunFacts, Tools
@@ -79,6 +79,7 @@ def _answer_steer(session: Session, run: str, steer: Steer, round_: int, read: b
     session.add(steer)
     text = f"{steer.id} delivered to the plan" if read else f"{steer.id} dropped: {steer.reason}"
     events.append(session, run, "steer", text, role="operator")
+    crash.point("in_steer")
 
 
 def _operator_plan(
@@ -139,15 +140,13 @@ def _room(session: Session, run: RunFacts, family: Any) -> int | None:
 
 
 def _directives(session: Session, run: str) -> list[dict[str, str]]:
-    rows = session.exec(
-        select(Directive).where(Directive.run == run).order_by(col(Directive.created_at))
-    )
+    rows = session.exec(select(Directive).where(Directive.run == run).order_by(INSERTED))
     return [{"id": row.id, "text": row.text} for row in rows]
 
 
 def _queued_steers(session: Session, run: str) -> list[dict[str, str]]:
     query = select(Steer).where(Steer.run == run, Steer.status == "queued")
-    rows = session.exec(query.order_by(col(Steer.created_at)))
+    rows = session.exec(query.order_by(INSERTED))
     return [{"id": row.id, "text": row.text} for row in rows]
 
 

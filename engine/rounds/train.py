@@ -86,7 +86,10 @@ def _record_checkpoint(
     session: Session, run: RunFacts, round_: int, model: ModelRef, result: dict[str, Any]
 ) -> None:
     assert model.adapter_hash is not None
-    if session.get(Checkpoint, model.adapter_hash) is not None:
+    known = session.get(Checkpoint, model.adapter_hash)
+    if known is not None:
+        known.deleted_at = None  # an equal training has brought it back
+        session.add(known)
         return
     query = select(Job).where(Job.run == run.id, Job.round == round_)
     job = session.exec(query.order_by(col(Job.created_at))).first()
@@ -112,6 +115,8 @@ def _show(tools: Tools, point: TrainProgress) -> None:
         run=tools.run, round=tools.round, step=point.step, loss=point.loss, seconds=point.seconds
     )
     tools.store.post(lambda s: s.merge(row))
+    if point.note is not None:
+        tools.event("message", point.note, role="student", tool="train")
     if point.checkpoint_step is not None:
         tools.event(
             "message",

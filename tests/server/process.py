@@ -18,18 +18,27 @@ from data.store import Reader
 from data.tables import Child, Run
 
 ROOT = Path(__file__).parent.parent.parent
+SMALL = {  # limits of a run that is over soon
+    "max_model_cost_usd": 1.0,
+    "diag_per_family": 2,
+    "dev_n": 16,
+    "collect_tasks": 12,
+    "collect_k": 1,
+    "blind_n": 16,
+    "eval_limit": 8,
+}
 
 
 class Server:
     """`run.py serve` on a home of its own; `url` is known once it answers."""
 
-    def __init__(self, home: Path, **environment: str) -> None:
+    def __init__(self, home: Path, *words: str, **environment: str) -> None:
         self.home = Home(path=home.resolve())
         self.log = home / "server.log"
         home.mkdir(parents=True, exist_ok=True)
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, str(ROOT / "run.py"), "serve", "--no-browser"],
+                [sys.executable, str(ROOT / "run.py"), "serve", "--no-browser", *words],
                 env={**environment_for(home), **environment},
                 stdout=log,
                 stderr=log,

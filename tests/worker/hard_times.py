@@ -1,48 +1,79 @@
-"""The real worker on a bad day: `python -m tests.worker.hard_times KIND --fd N`.
+"""The real worker on a bad day: `python -m tests.worker.hard_times KIND FOLDER --fd N`.
 
-Kinds: `memory` and `killed` fail while more than two rows are computed at once, `hang` stops moving
-in the second step of its first training, `crash` aborts.
+Kinds that come again and again: `memory` and `killed` fail while more than two rows are trained on
+at once, `memory` also while more than forty are answered; `small_disk` asks for no spare room. All
+others befall the second step of a training, or the second token of answers: `sleep` waits, `spin`
+computes without getting anywhere, `stubborn` also ignores the polite signal and has a child of its
+own, `crash` aborts and leaves such a child behind. FOLDER says what they befall by files in it named
+`train` and `generate`: it is over when the file holds "once" and it has happened.
 """
 
 import os
 import signal
+import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
-KIND = sys.argv.pop(1)
-MARK = "HARD_TIMES_SEEN"
+KIND, FOLDER = sys.argv.pop(1), Path(sys.argv.pop(1))
 
 
 def main() -> None:
     from engine import worker
-    from engine.models import gradients
+    from engine.models import checkpoint, generate, gradients
 
+    if KIND == "small_disk":
+        checkpoint.SPARE_BYTES = 0
     real = gradients.accumulate
-    steps: list[int] = []
+    passes = {"steps": 0, "tokens": 0}
 
     def accumulate(wrapped: Any, batch: Any, part_rows: int, *rest: Any) -> float:
         import torch
 
-        steps.append(part_rows)
+        passes["steps"] += 1
         if KIND == "memory" and part_rows > 2:
             raise torch.OutOfMemoryError("tried to allocate 20.00 GiB")
         if KIND == "killed" and part_rows > 2:
             os.kill(os.getpid(), signal.SIGKILL)
-        if KIND == "crash":
-            os.abort()
-        if KIND == "hang" and len(steps) == 2 and not os.path.exists(seen_file()):
-            open(seen_file(), "w").close()
-            time.sleep(60)
+        if passes["steps"] == 2:
+            befall("train")
         return real(wrapped, batch, part_rows, *rest)
 
+    real_advance = generate._advance
+
+    def advance(loaded: Any, state: Any) -> None:
+        passes["tokens"] += 1
+        if KIND == "memory" and len(state.rows) > 40:
+            raise MemoryError
+        if passes["tokens"] == 2:
+            befall("generate")
+        real_advance(loaded, state)
+
     gradients.accumulate = accumulate  # type: ignore[assignment]
+    generate._advance = advance
     worker.main()
 
 
-def seen_file() -> str:
-    """Says that the hang has happened: the worker that follows goes through."""
-    return os.path.join(os.environ["TMPDIR"], MARK)
+def befall(work: str) -> None:
+    """What the kind says happens to this worker now, if it is to happen in this work."""
+    how = FOLDER / work
+    if not how.exists():
+        return
+    if how.read_text() == "once":
+        how.unlink()
+    if KIND in {"stubborn", "crash"}:
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        with open(FOLDER / "grandchildren", "a") as note:
+            note.write(f"{child.pid}\n")
+    if KIND == "crash":
+        os.abort()
+    if KIND == "stubborn":
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    while KIND == "spin":
+        sum(range(1000))
+    time.sleep(600)
 
 
 if __name__ == "__main__":
