@@ -56,7 +56,10 @@ def call_admin(path: Path, command: str, **arguments: Any) -> Any:
             raise Unavailable(f"no server answers at {path}: start one with run.py") from None
         connection.sendall(json.dumps([command, arguments]).encode() + b"\n")
         with connection.makefile("r") as lines:
-            reply = json.loads(lines.readline())
+            line = lines.readline()
+    if not line:
+        raise ServiceError("the server ended before it answered; see whether it was done")
+    reply = json.loads(line)
     if "error" in reply:
         raise ServiceError(reply["error"])
     return reply["result"]

@@ -23,6 +23,9 @@ class Caller:
     workspace_id: str
     project_id: str
     capabilities: frozenset[str]
+    user_id: str | None = None  # the person, when one is signed in; keys stand for nobody
+    sign_in: str | None = None  # which of the person's sign-ins this is
+    key_id: str | None = None
 
     def need(self, capability: str) -> None:
         """AccessDenied unless this caller has the capability."""

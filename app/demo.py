@@ -204,7 +204,7 @@ def _round_result(round_: shapes.RoundShape) -> dict[str, Any]:
     figures = _figures(round_)
     return {
         "round": round_.round,
-        "plan": round_.plan,
+        "plan": round_.settings,
         "rows": round_.rows,
         "candidate": round_.candidate,
         "outcome": round_.outcome,

@@ -16,9 +16,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from data.disk import room
 from data.home import Home, is_held
+from data.sizes import as_text, sizes
 
 GB = 10**9
+FULL = 0.8  # of the disk: time to think about room
 SIGNS = {"ok": "+", "note": "o", "broken": "x"}
 
 
@@ -47,6 +50,7 @@ def report(
         check_vllm(vllm_python or os.environ.get("PAWL_VLLM_PYTHON")),
         check_model(model_file, model_sha256),
         check_disk(home),
+        check_home(home),
         check_port(home, ports),
     ]
 
@@ -173,11 +177,26 @@ def check_disk(home: Path) -> Check:
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         mend = "make it writable for you, or choose another folder (--home, PAWL_HOME)"
         return Check(name="Disk", state="broken", text=f"{existing} is not writable", mend=mend)
+    used_share = room(existing).used_share
+    if free >= 5 * GB and used_share > FULL:
+        text = f"{text}, {used_share:.0%} of the disk used"
+        mend = "free some space: from 95 % on nothing new begins (python3 run.py clean helps)"
+        return Check(name="Disk", state="note", text=text, mend=mend)
     if free < 5 * GB:
         state = "broken" if free < GB else "note"
         mend = "free some space, or choose a roomier folder (--home, PAWL_HOME)"
         return Check(name="Disk", state=state, text=text, mend=mend)
     return Check(name="Disk", state="ok", text=text)
+
+
+def check_home(home: Path) -> Check:
+    """What the parts of the home take."""
+    found = {part: size for part, size in sizes(home).items() if size}
+    if not found:
+        return Check(name="Home", state="ok", text=f"nothing is kept at {home} yet")
+    parts = ", ".join(f"{part} {as_text(size)}" for part, size in found.items())
+    text = f"{as_text(sum(found.values()))} at {home}: {parts}"
+    return Check(name="Home", state="ok", text=text)
 
 
 def check_port(home: Path, ports: range) -> Check:

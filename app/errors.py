@@ -1,21 +1,58 @@
-"""Refusals of the service, named by what was refused; one table turns them into status and code.
+"""Refusals of the service, named by what was refused, each with its status and code.
 
 ServiceError
-├── Unauthorized     401  no key, or one that is unknown, expired or revoked
-├── AccessDenied     403  the caller lacks the capability
-├── RunNotFound      404  no such run, or not visible to the caller
-├── NotFound         404  no such round, job or page
-├── InvalidRequest   422  a field was refused; the text names it
-├── Conflict         409  the state does not allow it
-└── Unavailable      503  no engine takes up work here
+├── Unauthorized        401  no key, or one that is unknown, expired or revoked
+├── AccessDenied        403  the caller lacks the capability, or named a scope that is not theirs
+├── HumanNeeded         403  only a signed-in person may do this
+├── NotFound            404  no such thing, or not visible to the caller
+│   ├── RunNotFound          run
+│   ├── JobNotFound          job
+│   ├── CheckpointNotFound   checkpoint
+│   ├── DatasetNotFound      dataset
+│   ├── ProfileNotFound      profile
+│   └── TrialNotFound        trial
+├── InvalidRequest      422  a field was refused; the text names it
+│   ├── InvalidSteer         the text of a steer
+│   ├── InvalidDirective     the text of a directive
+│   ├── InvalidLimit         how many items a page may have
+│   ├── InvalidCursor        where a page begins
+│   ├── InvalidJobType       which kind of job
+│   ├── InvalidJobStatus     which state of a job
+│   ├── InvalidLogCursor     where a page of a log begins
+│   ├── InvalidField         a field outside the loop's routes
+│   └── Unsupported          something that this server does not offer
+├── Conflict            409  the state does not allow it
+│   ├── RunNotActive         the run is over
+│   ├── JobOver              the job has ended
+│   └── JobActionUnsupported the job's kind knows no such action
+└── Unavailable         503  no engine takes up work here
 """
+
+from typing import Any
+
+LONGEST_MESSAGE = 1000  # characters; the client loses the code of a body of 8192 bytes or more
 
 
 class ServiceError(Exception):
-    """Root of all refusals; the text is for people."""
+    """Root of all refusals; the text is for people, `reason` a word that programs may act on."""
 
     status = 500
     code = "INTERNAL_SERVER_ERROR"
+
+    def __init__(self, text: str, reason: str | None = None) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+    def body(self) -> dict[str, Any]:
+        """The one form in which every door tells a refusal."""
+        told = {"code": self.code, "message": shown(str(self))}
+        return told if self.reason is None else told | {"reason": self.reason}
+
+
+def shown(text: str) -> str:
+    """A message that any client can read: clipped, and without half characters."""
+    whole = text.encode("utf-8", "replace").decode()
+    return whole if len(whole) <= LONGEST_MESSAGE else whole[: LONGEST_MESSAGE - 1] + "…"
 
 
 class Unauthorized(ServiceError):
@@ -25,21 +62,57 @@ class Unauthorized(ServiceError):
 
 
 class AccessDenied(ServiceError):
-    """The caller lacks the capability."""
+    """The caller lacks the capability, or named a scope that is not theirs."""
 
     status, code = 403, "ACCESS_DENIED"
 
 
-class RunNotFound(ServiceError):
-    """No such run, or one that the caller cannot see: both look the same."""
+class HumanNeeded(ServiceError):
+    """Only a signed-in person may do this; keys never administer."""
 
-    status, code = 404, "RSI_RUN_NOT_FOUND"
+    status, code = 403, "HUMAN_SESSION_REQUIRED"
 
 
 class NotFound(ServiceError):
-    """No such round, job or page."""
+    """No such thing, or not visible to the caller: both look the same."""
 
     status, code = 404, "RESOURCE_NOT_FOUND"
+
+
+class RunNotFound(NotFound):
+    """No such run, or one that the caller cannot see."""
+
+    code = "RSI_RUN_NOT_FOUND"
+
+
+class JobNotFound(NotFound):
+    """No such job, or one of another project."""
+
+    code = "JOB_NOT_FOUND"
+
+
+class CheckpointNotFound(NotFound):
+    """No such checkpoint, or one of another project."""
+
+    code = "CHECKPOINT_NOT_FOUND"
+
+
+class DatasetNotFound(NotFound):
+    """No such dataset."""
+
+    code = "DATASET_NOT_FOUND"
+
+
+class ProfileNotFound(NotFound):
+    """No such profile."""
+
+    code = "PROFILE_NOT_FOUND"
+
+
+class TrialNotFound(NotFound):
+    """No such trial."""
+
+    code = "TRIAL_NOT_FOUND"
 
 
 class InvalidRequest(ServiceError):
@@ -48,10 +121,82 @@ class InvalidRequest(ServiceError):
     status, code = 422, "INVALID_RSI_REQUEST"
 
 
+class InvalidSteer(InvalidRequest):
+    """The text of a steer is missing, blank or too long."""
+
+    code = "INVALID_STEER"
+
+
+class InvalidDirective(InvalidRequest):
+    """The text of a directive is missing, blank or too long."""
+
+    code = "INVALID_DIRECTIVE"
+
+
+class InvalidLimit(InvalidRequest):
+    """A page has 1 to 100 items."""
+
+    code = "INVALID_LIMIT"
+
+
+class InvalidCursor(InvalidRequest):
+    """A cursor that this server did not give out."""
+
+    code = "INVALID_CURSOR"
+
+
+class InvalidJobType(InvalidRequest):
+    """No kind of job has that name."""
+
+    code = "INVALID_JOB_TYPE"
+
+
+class InvalidJobStatus(InvalidRequest):
+    """No state of a job has that name."""
+
+    code = "INVALID_TRAIN_JOB_STATUS"
+
+
+class InvalidLogCursor(InvalidRequest):
+    """A log cursor that this server did not give out."""
+
+    code = "LOG_CURSOR_INVALID"
+
+
+class InvalidField(InvalidRequest):
+    """A field outside the loop's routes was refused."""
+
+    code = "INVALID_REQUEST"
+
+
+class Unsupported(InvalidRequest):
+    """Something that this server does not offer."""
+
+    code = "UNSUPPORTED_CAPABILITY"
+
+
 class Conflict(ServiceError):
     """The state of a thing does not allow what was asked."""
 
     status, code = 409, "RSI_CONFLICT"
+
+
+class RunNotActive(Conflict):
+    """The run is over: nobody would read it any more."""
+
+    code = "RSI_RUN_NOT_ACTIVE"
+
+
+class JobOver(Conflict):
+    """The job has ended."""
+
+    code = "CONFLICT"
+
+
+class JobActionUnsupported(Conflict):
+    """The job's kind knows no such action."""
+
+    code = "JOB_ACTION_UNSUPPORTED"
 
 
 class Unavailable(ServiceError):

@@ -6,17 +6,26 @@ from typing import Any
 from sqlalchemy import func
 from sqlmodel import Session, col, select
 
-from app import shapes
+from app import paging, shapes
+from app.admission import admission
 from app.errors import NotFound
 from data.tables import Audit, Directive, Evaluation, Round, Run, TrainingRow, Version
 
 
 def run_round(session: Session, run: Run, number: int) -> shapes.RoundShape:
     """One round with everything that was decided in it."""
-    row = session.exec(select(Round).where(Round.run == run.id, Round.number == number)).first()
+    query = select(Round).where(Round.run == run.id, Round.number == number)
+    row = session.exec(query).first() if number <= run.round else None
     if row is None:
         raise NotFound(f"run {run.id} has not reached round {number}")
     return round_shape(session, row)
+
+
+def list_rounds(session: Session, run: Run, limit: int, cursor: str | None) -> shapes.RoundPage:
+    """A page of a run's rounds, first to last."""
+    numbers, next_cursor = paging.part(range(1, run.round + 1), limit, cursor)
+    rounds = [run_round(session, run, number) for number in numbers]
+    return shapes.RoundPage(items=rounds, next_cursor=next_cursor)
 
 
 def round_shape(session: Session, row: Round) -> shapes.RoundShape:
@@ -41,10 +50,13 @@ def round_shape(session: Session, row: Round) -> shapes.RoundShape:
         decision=row.decision,
         reason=row.reason,
         hypothesis=row.hypothesis,
-        plan=row.plan,
+        plan=row.hypothesis,
+        interventions=interventions(row.plan),
+        settings=row.plan,
         rows=row.rows,
         rows_by_source=dict(sources),
         rows_by_family=dict(families),
+        admission=admission(session, row),
         gate=gate(row),
         dev=_sides(row.evidence.get("dev")),
         dev_change=_change(row),
@@ -56,6 +68,20 @@ def round_shape(session: Session, row: Round) -> shapes.RoundShape:
         started_at=row.started_at,
         ended_at=row.ended_at,
     )
+
+
+def interventions(plan: dict[str, Any]) -> list[shapes.Intervention]:
+    """What a plan changes, data first, then what it took up from people."""
+    families = plan.get("families") or {}
+    told = [f"{name}: {one.get('tasks')} tasks" for name, one in families.items()]
+    found = [shapes.Intervention(kind="data", text=text) for text in told]
+    training = ", ".join(f"{name} {value}" for name, value in (plan.get("settings") or {}).items())
+    if training:
+        found.append(shapes.Intervention(kind="training", text=training))
+    for kind in ("steer", "directive"):
+        said = plan.get(f"{kind}s") or []
+        found += [shapes.Intervention(kind=kind, text=one["text"]) for one in said]
+    return found
 
 
 def gate(row: Round) -> shapes.Gate | None:

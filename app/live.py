@@ -6,12 +6,14 @@ from sqlalchemy import func
 from sqlmodel import Session, col, select
 
 from app import shapes
+from app.job_status import status_of
+from app.pending import shown
 from app.runs import spend
-from data.lifecycle import ENDED
-from data.tables import Account, Event, Job, Live, Run, Steer, TrainPoint
+from data.tables import INSERTED, Account, Event, Job, Live, Run, Steer, TrainPoint
 
 EVENTS = 200
 POINTS = 500
+LARGEST = 2**63 - 1  # integer that the database knows
 
 
 def run_live(
@@ -26,18 +28,19 @@ def run_live(
     """
     last = session.exec(select(func.max(Event.seq)).where(Event.run == run.id)).one() or 0
     since = max(since, last - limit) if newest else since
-    query = select(Event).where(Event.run == run.id, Event.seq > since)
+    query = select(Event).where(Event.run == run.id, Event.seq > min(since, LARGEST))
     events = session.exec(query.order_by(col(Event.seq)).limit(limit)).all()
     cursor = events[-1].seq if events else since
     live = session.get(Live, run.id)
     has_more = cursor < last
+    asked = shown(session, [run])[run.id]
     return shapes.Live(
         run=run.id,
-        state="running" if run.state in ENDED and has_more else run.state,
-        run_state=run.state,
-        reason=run.reason,
+        state="running" if asked.is_over and has_more else asked.state,
+        run_state=asked.state,
+        reason=asked.reason,
         round=run.round,
-        rounds_target=run.rounds_target,
+        rounds_target=asked.rounds_target,
         phase=live.phase if live else None,
         current=_current(live),
         progress=_progress(live),
@@ -45,8 +48,8 @@ def run_live(
         next_cursor=cursor,
         has_more=has_more,
         steers=_steers(session, run.id),
-        jobs=_jobs(session, run.id),
-        spend=spend(session.get(Account, f"run:{run.id}"), run),
+        jobs=_jobs(session, run.id, asked.stop_requested),
+        spend=spend(session.get(Account, f"run:{run.id}"), run, asked.limits),
         loss=_loss(session, run),
         updated_at=max(run.updated_at, live.updated_at) if live else run.updated_at,
     )
@@ -86,7 +89,7 @@ def _event(row: Event) -> shapes.EventShape:
 
 
 def _steers(session: Session, run: str) -> list[shapes.SteerShape]:
-    query = select(Steer).where(Steer.run == run).order_by(col(Steer.created_at))
+    query = select(Steer).where(Steer.run == run).order_by(INSERTED)
     return [
         shapes.SteerShape(
             id=row.id,
@@ -102,10 +105,12 @@ def _steers(session: Session, run: str) -> list[shapes.SteerShape]:
     ]
 
 
-def _jobs(session: Session, run: str) -> list[shapes.JobShape]:
+def _jobs(session: Session, run: str, stopping: bool) -> list[shapes.JobShape]:
     query = select(Job).where(Job.run == run).order_by(col(Job.created_at))
     return [
-        shapes.JobShape(job_id=row.id, type=row.type, round=row.round, status=row.status)
+        shapes.JobShape(
+            job_id=row.id, type=row.type, round=row.round, status=status_of(row, stopping)
+        )
         for row in session.exec(query)
     ]
 

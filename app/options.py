@@ -5,6 +5,8 @@ from __future__ import annotations  # an older Python gets as far as the message
 import argparse
 from pathlib import Path
 
+BENCHES = ("feed", "startup", "train", "wall")  # the modules of tests/bench that stand alone
+
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """The arguments, with `serve` where no subcommand is named."""
@@ -12,12 +14,16 @@ def parse(argv: list[str]) -> argparse.Namespace:
     if not first or (first.startswith("-") and first not in ("-h", "--help")):
         argv = ["serve", *argv]
     rest: list[str] = []
+    if first == "el":  # the rest belongs to a command line of its own
+        argv, rest = ["el"], argv[1:]
+    if first == "bench":  # each benchmark has options of its own
+        argv, rest = argv[:2], argv[2:]
     if first == "test":  # everything else is pytest's, in its order
         own = {"--long", "-h", "--help"}
         rest = [word for word in argv[1:] if word not in own]
         argv = ["test", *(word for word in argv[1:] if word in own)]
     args = parser().parse_args(argv)
-    args.pytest = rest
+    args.rest = rest
     return args
 
 
@@ -33,6 +39,8 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--port", type=int, metavar="P", help="port (default: the first free one)")
     one.add_argument("--host", default="127.0.0.1", help="address (default: %(default)s)")
     one.add_argument("--no-browser", action="store_true", help="open no browser window")
+    text = "names under which others reach it, beside the setting allowed_hosts"
+    one.add_argument("--allowed-hosts", metavar="NAME,...", help=text)
 
     one = add("demo", parents=[home], help="run a real loop here, without a browser")
     one.add_argument("--rounds", type=int, metavar="N", help="how many rounds")
@@ -45,8 +53,65 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--long", action="store_true", help="also run those that take minutes")
     one.set_defaults(home=None)
 
+    one = add("bench", help="measure a yardstick; its own options follow its name")
+    one.add_argument("name", choices=BENCHES)
+    one.set_defaults(home=None)
+
     one = add("doctor", parents=[home], help="say what this machine can do, with mends")
     one.add_argument("--port", type=int, metavar="P", help="a port that should be free")
 
+    one = add("el", help="ask a running server; also installed as .venv/bin/el")
+    one.set_defaults(home=None)
     add("link", parents=[home], help="print a new one-time sign-in link")
+    _key(add("key", help="make, list and revoke API keys"), home)
+    _user(add("user", help="add, list, change and remove people"), home)
+    _setting(add("setting", help="see and change settings"), home)
+
+    one = add("backup", parents=[home], help="copy what cannot be made again, also while it runs")
+    one.add_argument("--to", type=Path, metavar="DIR", help="where to (default: backups/ at home)")
+    text = "copy the weights of checkpoints as well"
+    one.add_argument("--with-checkpoints", action="store_true", help=text)
+    one = add("restore", parents=[home], help="put a backup back; the server must be stopped")
+    one.add_argument("folder", type=Path, metavar="FOLDER", help="a backup that was made here")
+    one = add("clean", parents=[home], help="say what may go: checkpoints, leftovers, old events")
+    one.add_argument("--yes", action="store_true", help="remove it")
     return top
+
+
+def _key(command: argparse.ArgumentParser, home: argparse.ArgumentParser) -> None:
+    add = command.add_subparsers(dest="action", metavar="ACTION", required=True).add_parser
+    one = add("create", parents=[home], help="make a key and print it, once, on the last line")
+    one.add_argument("--name", required=True, metavar="N")
+    one.add_argument("--role", required=True, choices=["viewer", "developer"])
+    one.add_argument("--project", metavar="P", help="id or name (default: the first project)")
+    one.add_argument("--expires", type=float, metavar="DAYS", help="when it ends (default: never)")
+    add("list", parents=[home], help="list the keys, never their text")
+    one = add("revoke", parents=[home], help="end a key for good")
+    one.add_argument("id", metavar="ID")
+
+
+def _user(command: argparse.ArgumentParser, home: argparse.ArgumentParser) -> None:
+    add = command.add_subparsers(dest="action", metavar="ACTION", required=True).add_parser
+    roles = ["viewer", "developer", "admin"]
+    for action, text in (
+        ("add", "add a person"),
+        ("role", "give a person another role"),
+        ("password", "give a person a new password, which ends all of their sign-ins"),
+        ("remove", "remove a person with their sign-ins and command-line keys"),
+    ):
+        one = add(action, parents=[home], help=text)
+        one.add_argument("name", metavar="NAME")
+        if action in ("add", "role"):
+            one.add_argument("--role", required=True, choices=roles)
+        if action in ("add", "password"):
+            text = "read the password from standard input instead of asking for it"
+            one.add_argument("--password-stdin", action="store_true", help=text)
+    add("list", parents=[home], help="list the people")
+
+
+def _setting(command: argparse.ArgumentParser, home: argparse.ArgumentParser) -> None:
+    add = command.add_subparsers(dest="action", metavar="ACTION", required=True).add_parser
+    one = add("set", parents=[home], help="give a setting a value, which acts at once")
+    one.add_argument("name", metavar="NAME")
+    one.add_argument("value", metavar="VALUE", help='"" for none')
+    add("list", parents=[home], help="list the settings with their values")

@@ -1,18 +1,17 @@
 """The list of runs: from rows to list items, with spend, activity and best score."""
 
-import base64
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import func
+from sqlalchemy import case, func
 from sqlmodel import Session, col, or_, select
 
-from app import shapes
+from app import paging, shapes
 from app.caller import Caller
 from app.errors import InvalidRequest, RunNotFound
 from app.evidence import difference
-from data.tables import Account, Control, Evaluation, Live, Round, Run
+from app.pending import Shown, shown
+from data.tables import Account, Evaluation, Job, Live, Round, Run
 
 MICRO = 1_000_000
 STATES = {"starting", "running", "paused", "finished", "failed", "stopped"}
@@ -22,10 +21,21 @@ HINT = 'Start one with "python3 run.py demo", which needs no key and no GPU.'
 
 def find_run(session: Session, caller: Caller, run: str) -> Run:
     """A run that the caller can see; a foreign one looks exactly like a missing one."""
-    row = session.get(Run, run)
-    if row is None or row.project_id != caller.project_id:
-        raise RunNotFound(f"no run {run}")
+    row = session.exec(select(Run).where(Run.id == run, visible_to(caller))).first()
+    if row is None:
+        raise RunNotFound(f"there is no run {run}; see the list of runs")
     return row
+
+
+def visible_to(caller: Caller) -> Any:
+    """The runs of the caller's project: started there, or named by the label of a job there."""
+    started = (col(Run.workspace_id) == caller.workspace_id) & (
+        col(Run.project_id) == caller.project_id
+    )
+    readable = func.json_valid(Job.labels)  # one broken row must not spoil the query
+    label = case((readable, func.json_extract(Job.labels, "$.rsi_run")))
+    named = select(label).where(Job.project_id == caller.project_id, Job.type == "train")
+    return or_(started, col(Run.id).in_(named))
 
 
 def list_runs(
@@ -42,17 +52,11 @@ def list_runs(
         raise InvalidRequest(f"state: {state!r} is not one of {sorted(STATES)}")
     query = _matching(caller, state, q)
     total = session.exec(select(func.count()).select_from(query.subquery())).one()
-    if cursor:
-        at, run = _read_cursor(cursor)
-        query = query.where(
-            or_(col(Run.created_at) < at, (col(Run.created_at) == at) & (col(Run.id) < run))
-        )
-    ordered = query.order_by(col(Run.created_at).desc(), col(Run.id).desc())
-    rows = list(session.exec(ordered.limit(limit + 1)))
+    rows, next_cursor = paging.newest_first(session, query, Run, limit, cursor)
     counts = _counts(session, caller)
     return shapes.RunPage(
-        items=summaries(session, rows[:limit]),
-        next_cursor=_cursor(rows[limit - 1]) if len(rows) > limit else None,
+        items=summaries(session, rows),
+        next_cursor=next_cursor,
         hint=None if counts["all"] else HINT,
         total=total,
         counts=counts,
@@ -64,34 +68,28 @@ def summaries(session: Session, rows: Sequence[Run]) -> list[shapes.RunSummary]:
     ids = [row.id for row in rows]
     accounts = _by(session.exec(select(Account).where(_in(Account.id, [f"run:{i}" for i in ids]))))
     lives = {live.run: live for live in session.exec(select(Live).where(_in(Live.run, ids)))}
-    stopping = set(
-        session.exec(
-            select(Control.run).where(
-                _in(Control.run, ids), Control.action == "stop", Control.status == "requested"
-            )
-        )
-    )
+    asked = shown(session, rows)
     scores = _best_scores(session, rows)
     return [
         shapes.RunSummary(
             run=row.id,
-            state=row.state,
+            state=asked[row.id].state,
             mode=row.mode,
             simulated=row.simulated,
             domain=row.domain,
             base_model=row.base_model,
             round=row.round,
-            rounds_target=row.rounds_target,
+            rounds_target=asked[row.id].rounds_target,
             best_version=row.best_version,
             best_score=scores[row.id][0],
             change=scores[row.id][1],
-            spend=spend(accounts.get(f"run:{row.id}"), row),
+            spend=spend(accounts.get(f"run:{row.id}"), row, asked[row.id].limits),
             owner=shapes.Owner(
                 workspace_id=row.workspace_id, project_id=row.project_id, actor=row.actor
             ),
-            stop_requested=row.id in stopping,
-            reason=row.reason,
-            activity=activity(row, lives.get(row.id)),
+            stop_requested=asked[row.id].stop_requested,
+            reason=asked[row.id].reason,
+            activity=activity(row, asked[row.id], lives.get(row.id)),
             created_at=row.created_at,
             updated_at=_latest(row, lives.get(row.id)),
         )
@@ -99,8 +97,8 @@ def summaries(session: Session, rows: Sequence[Run]) -> list[shapes.RunSummary]:
     ]
 
 
-def spend(account: Account | None, run: Run) -> shapes.Spend:
-    """What a run has cost so far."""
+def spend(account: Account | None, run: Run, limits: Mapping[str, Any]) -> shapes.Spend:
+    """What a run has cost so far, beside the caps of `limits`."""
     account = account or Account(id=f"run:{run.id}", project_id=run.project_id)
     return shapes.Spend(
         model_usd=account.model_settled / MICRO,
@@ -110,24 +108,24 @@ def spend(account: Account | None, run: Run) -> shapes.Spend:
         reserved_usd=(account.model_reserved + account.device_reserved) / MICRO,
         model_requests=account.requests,
         device_seconds=account.device_ms / 1000,
-        max_model_cost_usd=run.limits.get("max_model_cost_usd"),
-        max_cost_usd=run.limits.get("max_cost_usd"),
+        max_model_cost_usd=limits.get("max_model_cost_usd"),
+        max_cost_usd=limits.get("max_cost_usd"),
     )
 
 
-def activity(run: Run, live: Live | None) -> str | None:
+def activity(run: Run, asked: Shown, live: Live | None) -> str | None:
     """What the run does now, in a line; None once it has ended."""
-    if run.state not in ("starting", "running", "paused"):
+    if asked.state not in ("starting", "running", "paused"):
         return None
     if live is None or live.phase is None:
-        return run.reason or ("Starting" if run.state == "starting" else None)
+        return asked.reason or ("Starting" if asked.state == "starting" else None)
     where = f"Round {live.round}: " if live.round else ""
     counted = f", {live.done} of {live.total} {live.text}" if live.total else ""
     return f"{where}{live.phase.replace('_', ' ')}{counted}"
 
 
 def _matching(caller: Caller, state: str | None, q: str | None) -> Any:
-    query = select(Run).where(Run.project_id == caller.project_id)
+    query = select(Run).where(visible_to(caller))
     if state is not None:
         query = query.where(_in(Run.state, WORKING if state == "active" else [state]))
     if q:
@@ -137,9 +135,7 @@ def _matching(caller: Caller, state: str | None, q: str | None) -> Any:
 
 def _counts(session: Session, caller: Caller) -> dict[str, int]:
     rows = session.exec(
-        select(Run.state, func.count())
-        .where(Run.project_id == caller.project_id)
-        .group_by(Run.state)
+        select(Run.state, func.count()).where(visible_to(caller)).group_by(Run.state)
     ).all()
     found = dict(rows)
     counts = {state: found.get(state, 0) for state in ("paused", "finished", "stopped", "failed")}
@@ -174,18 +170,6 @@ def _best_scores(
 
 def _latest(run: Run, live: Live | None) -> str:
     return max(run.updated_at, live.updated_at) if live else run.updated_at
-
-
-def _cursor(row: Run) -> str:
-    return base64.urlsafe_b64encode(json.dumps([row.created_at, row.id]).encode()).decode()
-
-
-def _read_cursor(cursor: str) -> tuple[str, str]:
-    try:
-        at, run = json.loads(base64.urlsafe_b64decode(cursor.encode()))
-        return str(at), str(run)
-    except ValueError:
-        raise InvalidRequest("cursor: not one that this server gave out") from None
 
 
 def _in(column: Any, values: Iterable[Any]) -> Any:

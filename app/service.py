@@ -1,39 +1,62 @@
 """Everything that can be done, one method each; doors and pages call these and nothing else."""
 
-from pydantic import ValidationError
-from sqlmodel import Session, col, select
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from app import evidence, live, runs, shapes
+from app import (
+    billing,
+    catalog,
+    checkpoints,
+    control,
+    costs,
+    evidence,
+    identity,
+    job_logs,
+    job_shapes,
+    jobs,
+    live,
+    machine,
+    project_shapes,
+    runs,
+    shapes,
+    start,
+    steering,
+)
 from app.caller import READ, Caller
+from app.details import compact, detail
 from app.errors import InvalidRequest
-from app.start import StartFields, check_start, insert_run
-from app.steps import steps
+from app.start_fields import check_start
+from app.start_options import fields_like, start_options
+from app.trainable import base_models, training_models
+from data import crash
+from data.home import Home
 from data.store import Reader
-from data.tables import Lease, Run
 
-WAITS = "waits for the device"  # how the engine begins the reason of a run that must wait
+Found = TypeVar("Found")
 
 
 class Service:
-    """Reads and commands over one store. `device` is the machine's name for people."""
+    """Reads and commands over one store. `device` is the machine's name for people.
+
+    Every method takes the caller first, checks the capability, then whether the caller can see the
+    thing, then the fields, then the state; errors.py has the refusals.
+    """
 
     def __init__(self, store: Reader, device: str) -> None:
         self._store, self._device = store, device
+        self._home = Home(path=store.path.parent)
 
-    def start_run(self, caller: Caller, **fields: object) -> shapes.RunSummary:
+    # Model loops
+
+    def start_run(self, caller: Caller, /, **fields: object) -> shapes.RunStarted:
         """Record a new run; the engine takes it up within a second."""
         caller.need("training.run")
-        try:
-            checked = check_start(StartFields.model_validate(fields))
-        except ValidationError as error:
-            raise InvalidRequest(_first_fault(error)) from None
-
-        def change(session: Session) -> shapes.RunSummary:
-            run = insert_run(session, caller, checked)
-            return runs.summaries(session, [run])[0]
-
-        summary: shapes.RunSummary = self._store.write(change)
-        return summary
+        checked = check_start(fields, base_models(self._home))
+        started: shapes.RunStarted = self._store.write(
+            lambda s: start.receipt(start.insert_run(s, caller, checked))
+        )
+        crash.point("after_door_run")
+        return started
 
     def list_runs(
         self,
@@ -45,76 +68,248 @@ class Service:
         q: str | None = None,
     ) -> shapes.RunPage:
         """A page of the runs that the caller sees, newest first."""
-        caller.need(READ)
-        if not 1 <= limit <= 100:
-            raise InvalidRequest("limit: give 1 to 100")
-        with self._store.read() as session:
-            return runs.list_runs(session, caller, limit=limit, cursor=cursor, state=state, q=q)
+        return self._read(caller, runs.list_runs, limit=limit, cursor=cursor, state=state, q=q)
+
+    def see_run(self, caller: Caller, run: str) -> None:
+        """RunNotFound unless the caller can see the run."""
+        self._read(caller, runs.find_run, run)
 
     def run_detail(self, caller: Caller, run: str) -> shapes.RunDetail:
         """One run with its versions, rounds, audits and last gate."""
-        caller.need(READ)
-        with self._store.read() as session:
-            row = runs.find_run(session, caller, run)
-            return detail(session, row, self._device)
+        return self._read(caller, detail, run, self._device)
+
+    def run_summary(self, caller: Caller, run: str) -> shapes.RunCompact:
+        """One run without its evidence: cheap to poll."""
+        return self._read(caller, compact, run, self._device)
 
     def run_live(
         self, caller: Caller, run: str, since: int = 0, limit: int = 200, newest: bool = False
     ) -> shapes.Live:
         """What a run does now, with the events after `since`, or the newest of them."""
         caller.need(READ)
-        if since < 0:
-            raise InvalidRequest("since: give 0 or the last event's number")
         with self._store.read() as session:
-            return live.run_live(session, runs.find_run(session, caller, run), since, limit, newest)
+            row = runs.find_run(session, caller, run)
+            if since < 0:
+                raise InvalidRequest("since: give 0 or the last event's number")
+            return live.run_live(session, row, since, limit, newest)
+
+    def list_rounds(
+        self, caller: Caller, run: str, limit: int = 25, cursor: str | None = None
+    ) -> shapes.RoundPage:
+        """A page of the rounds of a run, first to last."""
+        caller.need(READ)
+        with self._store.read() as session:
+            row = runs.find_run(session, caller, run)
+            return evidence.list_rounds(session, row, limit, cursor)
 
     def run_round(self, caller: Caller, run: str, number: int) -> shapes.RoundShape:
         """One round of a run."""
         caller.need(READ)
-        if number < 1:
-            raise InvalidRequest("round: rounds are counted from 1")
         with self._store.read() as session:
-            return evidence.run_round(session, runs.find_run(session, caller, run), number)
+            row = runs.find_run(session, caller, run)
+            if number < 1:
+                raise InvalidRequest("round: rounds are counted from 1")
+            return evidence.run_round(session, row, number)
+
+    def run_cost(self, caller: Caller, run: str) -> shapes.RunCost:
+        """What a run has spent and what is still open, with device time by round and phase."""
+        caller.need(READ)
+        with self._store.read() as session:
+            return costs.run_cost(session, runs.find_run(session, caller, run))
+
+    def steer(self, caller: Caller, run: str, text: object) -> shapes.SteerTicket:
+        """Queue guidance for the run's next turn; reads show it delivered, or dropped and why."""
+        caller.need("training.run")
+        return self._write(steering.steer, caller, run, text)
+
+    def directives(self, caller: Caller, run: str) -> list[shapes.DirectiveShape]:
+        """Standing instructions of a run, oldest first."""
+        caller.need(READ)
+        with self._store.read() as session:
+            return evidence.directives(session, runs.find_run(session, caller, run).id)
+
+    def add_directive(self, caller: Caller, run: str, text: object) -> shapes.DirectiveShape:
+        """Add an instruction that stands for all later rounds."""
+        caller.need("training.run")
+        return self._write(steering.add_directive, caller, run, text)
+
+    def control(
+        self,
+        caller: Caller,
+        run: str,
+        action: object,
+        rounds: object = None,
+        limits: object = None,
+    ) -> shapes.RunControl:
+        """Stop, extend or resume a run; the answer already shows the effect."""
+        control.need_for(caller, action)
+        return self._write(control.control, caller, run, action, rounds, limits)
+
+    def start_options(self, caller: Caller) -> shapes.StartOptions:
+        """What a new run can be started with."""
+        caller.need(READ)
+        with self._store.read() as session:
+            return start_options(session)
+
+    def start_fields(self, caller: Caller, run: str) -> dict[str, Any]:
+        """What a new run like that one is started with."""
+        return self._read(caller, fields_like, run)
 
     def device(self, caller: Caller) -> shapes.Device:
         """The machine, who holds it and who waits."""
-        caller.need(READ)
-        with self._store.read() as session:
-            held = session.exec(select(Lease).where(Lease.state == "held")).first()
-            waits = col(Run.reason).startswith(WAITS)
-            query = select(Run.id).where(waits, col(Run.state).in_(("starting", "running")))
-            waiting = list(session.exec(query.order_by(col(Run.created_at))))
-        return shapes.Device(
-            name=self._device,
-            purpose=held.purpose if held else None,
-            run=held.run if held else None,
-            waiting=waiting,
+        return self._read(caller, machine.device, self._device)
+
+    # Jobs
+
+    def list_jobs(
+        self,
+        caller: Caller,
+        *,
+        type: str | None = None,
+        status: str | None = None,
+        limit: int = 25,
+        cursor: str | None = None,
+    ) -> job_shapes.JobPage:
+        """A page of the project's jobs, newest first."""
+        return self._read(
+            caller, jobs.list_jobs, type=type, status=status, limit=limit, cursor=cursor
         )
 
+    def job(self, caller: Caller, job: str) -> job_shapes.JobItem:
+        """One job."""
+        return self._read(caller, jobs.job_item, job)
 
-def detail(session: Session, row: Run, device: str) -> shapes.RunDetail:
-    """A run's whole evidence in one shape."""
-    summary = runs.summaries(session, [row])[0]
-    rounds = [evidence.run_round(session, row, number) for number in range(1, row.round + 1)]
-    gates = [one.gate for one in rounds if one.gate is not None]
-    return shapes.RunDetail(
-        **summary.model_dump(),
-        summary=summary.activity or row.reason or row.state,
-        machine=device,
-        brief=row.brief,
-        limits=row.limits,
-        seed=row.seed,
-        steps=steps(session, row),
-        versions=evidence.versions(session, row.id),
-        gate=gates[-1] if gates else None,
-        audits=evidence.audits(session, row.id),
-        rounds=rounds,
-        directives=evidence.directives(session, row.id),
-        config=row.config,
-    )
+    def job_result(self, caller: Caller, job: str) -> job_shapes.JobResult:
+        """A job's outcome in figures."""
+        return self._read(caller, jobs.job_result, job)
 
+    def job_events(self, caller: Caller, job: str) -> job_shapes.JobEventPage:
+        """When a job entered which state."""
+        return self._read(caller, jobs.job_events, job)
 
-def _first_fault(error: ValidationError) -> str:
-    fault = error.errors()[0]
-    where = ".".join(str(part) for part in fault["loc"])
-    return f"{where}: {fault['msg']}"
+    def job_logs(
+        self,
+        caller: Caller,
+        job: str,
+        *,
+        source: str = "all",
+        tail: int | None = 200,
+        limit: int = 200,
+        cursor: str | None = None,
+    ) -> job_shapes.LogPage:
+        """The last lines of a job's log, or those after a cursor."""
+        return self._read(
+            caller, job_logs.job_logs, job, source=source, tail=tail, limit=limit, cursor=cursor
+        )
+
+    def stop_job(self, caller: Caller, job: str) -> job_shapes.JobStopped:
+        """Ask for a job's end; a loop's job ends with its run."""
+        control.need_for(caller, "stop")
+        return self._write(jobs.stop_job, caller, job)
+
+    def change_endpoint(self, caller: Caller, job: str, action: str) -> job_shapes.JobItem:
+        """Pause, resume or wake a deployed model."""
+        caller.need("deploy")
+        return self._read(caller, jobs.change_endpoint, job, action)
+
+    def checkpoints(
+        self,
+        caller: Caller,
+        *,
+        job: str | None = None,
+        run: str | None = None,
+        limit: int = 25,
+        cursor: str | None = None,
+    ) -> job_shapes.CheckpointPage:
+        """A page of what was trained, newest first."""
+        found = checkpoints.list_checkpoints
+        return self._read(caller, found, self._home, job=job, run=run, limit=limit, cursor=cursor)
+
+    def training_models(self, caller: Caller) -> job_shapes.TrainingModelPage:
+        """The base models that can be trained here."""
+        caller.need(READ)
+        return training_models(self._home)
+
+    # Identity, project, money
+
+    def check_scope(self, caller: Caller, workspace: str | None, project: str | None) -> None:
+        """AccessDenied when a request names another workspace or project than the caller's."""
+        identity.check_scope(caller, workspace, project)
+
+    def me(self, caller: Caller) -> project_shapes.Me:
+        """Who asks, where, and what they may do."""
+        return self._read(caller, identity.me)
+
+    def workspaces(self, caller: Caller) -> project_shapes.WorkspacePage:
+        """The workspaces that the caller may use."""
+        return self._read(caller, identity.workspaces)
+
+    def projects(self, caller: Caller, workspace: str) -> project_shapes.ProjectPage:
+        """The projects of a workspace that the caller may use."""
+        return self._read(caller, identity.projects, workspace)
+
+    def project(self, caller: Caller, workspace: str, project: str) -> project_shapes.ProjectDetail:
+        """One project."""
+        return self._read(caller, identity.project, workspace, project)
+
+    def limits(self, caller: Caller, workspace: str, project: str) -> project_shapes.ProjectLimits:
+        """How much may run at once in a project."""
+        return self._read(caller, identity.limits, workspace, project)
+
+    def members(self, caller: Caller, workspace: str, project: str) -> project_shapes.MemberPage:
+        """Who belongs to a project."""
+        return self._read(caller, identity.members, workspace, project)
+
+    def change_project(self, caller: Caller, workspace: str, project: str) -> None:
+        """Refused at this door, to keys and to people in their own words."""
+        self._read(caller, identity.change_project, workspace, project)
+
+    def billing_account(self, caller: Caller) -> project_shapes.BillingAccount:
+        """What the project has spent beside its cap."""
+        return self._read(caller, billing.account)
+
+    def billing_usage(
+        self, caller: Caller, start: str, end: str, group_by: str = "day"
+    ) -> project_shapes.UsagePage:
+        """Money and device time between two moments."""
+        return self._read(caller, billing.usage, start, end, group_by)
+
+    def billing_ledger(
+        self, caller: Caller, limit: int = 25, cursor: str | None = None
+    ) -> project_shapes.LedgerPage:
+        """Every change of the project's account, newest first."""
+        return self._read(caller, billing.ledger, limit, cursor)
+
+    def billing_prices(self, caller: Caller) -> project_shapes.PricePage:
+        """What the models behind the gateway cost."""
+        return self._read(caller, billing.prices)
+
+    # What is not here
+
+    def empty_list(
+        self, caller: Caller, limit: int = 25, cursor: str | None = None
+    ) -> project_shapes.EmptyPage:
+        """A page of a list that this server has nothing for."""
+        caller.need(READ)
+        return catalog.empty_page(limit, cursor)
+
+    def missing(self, caller: Caller, kind: str, name: str) -> project_shapes.EmptyPage:
+        """NotFound for a thing of a kind that this server has none of."""
+        caller.need(READ)
+        raise catalog.not_here(kind, name)
+
+    def unsupported(self, caller: Caller, capability: str, what: str) -> project_shapes.EmptyPage:
+        """Unsupported: something that this server does not offer."""
+        caller.need(capability)
+        raise catalog.unsupported(what)
+
+    def _read(self, caller: Caller, look: Callable[..., Found], *args: Any, **more: Any) -> Found:
+        """What `look(session, caller, ...)` finds in one snapshot; needs the capability to read."""
+        caller.need(READ)
+        with self._store.read() as session:
+            return look(session, caller, *args, **more)
+
+    def _write(self, change: Callable[..., Found], caller: Caller, *args: Any) -> Found:
+        """What `change(session, caller, ...)` answers, once it is committed."""
+        written: Found = self._store.write(lambda session: change(session, caller, *args))
+        return written

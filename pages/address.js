@@ -10,7 +10,8 @@ export default {
     removeEventListener("popstate", this.onBack);
   },
   watch: {
-    url(url) {
+    url(plain) {
+      const url = (window.path_prefix || "") + plain;
       if (url === location.pathname + location.search) return;
       if (this.replace) history.replaceState({}, "", url);
       else history.pushState({}, "", url);

@@ -1,33 +1,86 @@
-"""The claim card: what the last gate decided, rule by rule, the missing ones first."""
+"""The claim card: what a gate decided, rule by rule, the missing ones first."""
 
 from typing import Any
 
+from nicegui import ui
+
 from app.shapes import Gate, RoundShape, RunDetail
 from pages import states, words
-from pages.parts import box, card, change, icon, pill, simulated_chip, term, text
+from pages.live import Panel
+from pages.parts import box, card, change, icon, named, pill, simulated_chip, term, text
+from pages.place import Place
+from pages.run_view import RunView
 
 
-def claim_card(run: RunDetail) -> None:
-    """Reports the gate's evidence with source and coverage; it claims nothing beyond it."""
-    gate = run.gate
-    if gate is None:
-        _no_gate(run)
-        return
-    round_of_gate = next((r for r in reversed(run.rounds) if r.candidate == gate.version), None)
-    number = f" of round {round_of_gate.round}" if round_of_gate else ""
-    with card(f"Claim: gate{number}") as head:
-        with head:
-            box("pw-grow")
-            if run.simulated:
-                simulated_chip()
-            pill(states.of_round(gate.verdict, None))
-        with box("pw-cb"):
-            _difference(gate)
-            _figures(run, gate)
-            if gate.reason:
-                text(gate.reason, "pw-2 pw-small pw-break", "div").style("margin-top: 8px")
-            _rules(gate.checks)
-            _source(run, gate, round_of_gate)
+class ClaimCard:
+    """Reports a gate's evidence with source and coverage; it claims nothing beyond it.
+
+    The newest gate, or an earlier one that the address asks for.
+    """
+
+    def __init__(self, view: RunView, place: Place) -> None:
+        self._view, self._place = view, place
+        self._panel = Panel(self._draw, self._shows)
+
+    def refresh(self) -> None:
+        """Show a new gate when there is one, unless an earlier one was chosen."""
+        self._panel.refresh()
+
+    def _shows(self) -> object:
+        run = self._view.detail
+        chosen = _chosen(run, self._place.get("gate"))
+        return (chosen, _decided(run), run.spend, [v.version for v in run.versions])
+
+    def _draw(self) -> None:
+        run = self._view.detail
+        chosen = _chosen(run, self._place.get("gate"))
+        if chosen is None or chosen.gate is None:
+            _no_gate(run)
+            return
+        decided = _decided(run)
+        number = f" {chosen.round}" if len(decided) == 1 else ""
+        with card(f"Claim: gate of round{number}") as head:
+            with head:
+                if len(decided) > 1:
+                    self._choice(chosen.round, decided)
+                box("pw-grow")
+                if run.simulated:
+                    simulated_chip()
+                pill(states.of_round(chosen.gate.verdict, None))
+            _gate(run, chosen, chosen.gate)
+
+    def _choice(self, number: int, decided: list[int]) -> None:
+        select = ui.select(decided, value=number, on_change=lambda event: self._ask(event.value))
+        select.props("outlined dense options-dense").classes("pw-choice pw-short").mark("gate")
+        named(select, "Gate of round")
+
+    def _ask(self, number: int) -> None:
+        newest = number == _decided(self._view.detail)[-1]
+        self._place.ask(gate="" if newest else str(number))
+        self._panel.refresh()
+
+
+def _decided(run: RunDetail) -> list[int]:
+    """The rounds that have a gate, oldest first."""
+    return [one.round for one in run.rounds if one.gate is not None]
+
+
+def _chosen(run: RunDetail, asked: str) -> RoundShape | None:
+    """The round whose gate is shown: the one asked for when it has one, else the newest."""
+    gated = [one for one in run.rounds if one.gate is not None]
+    wanted = [one for one in gated if str(one.round) == asked]
+    found = wanted or gated
+    return found[-1] if found else None
+
+
+def _gate(run: RunDetail, done: RoundShape, gate: Gate) -> None:
+    with box("pw-cb"):
+        _difference(gate)
+        _figures(run, done, gate)
+        if gate.reason:
+            text(gate.reason, "pw-2 pw-small pw-break", "div").style("margin-top: 8px")
+        _rules(gate.checks)
+        _source(run, done, gate)
 
 
 def _no_gate(run: RunDetail) -> None:
@@ -66,15 +119,14 @@ def _difference(gate: Gate) -> None:
     )
 
 
-def _figures(run: RunDetail, gate: Gate) -> None:
+def _figures(run: RunDetail, done: RoundShape, gate: Gate) -> None:
     with box("pw-kv", "dl").style("margin-top: 8px"):
         term(gate.version, words.score(gate.score), "pw-strong")
         best = gate.best_score.mean if gate.best_score else None
         term(f"Best before, {gate.best}", words.score(best))
         text("Against the baseline, on dev", tag="dt")
         with box(tag="dd"):
-            paired = run.change if gate.version == run.best_version else None
-            change(gate.delta_vs_baseline, paired)
+            change(gate.delta_vs_baseline, done.dev_change)
         term("Common items", words.count(gate.n))
         term("Coverage", words.percent(gate.coverage))
         if gate.fixed is not None and gate.regressed is not None:
@@ -102,12 +154,11 @@ def _rules(checks: list[dict[str, Any]]) -> None:
                 text(words.one_line(check.get("text")), "pw-end pw-small")
 
 
-def _source(run: RunDetail, gate: Gate, round_of_gate: RoundShape | None) -> None:
+def _source(run: RunDetail, done: RoundShape, gate: Gate) -> None:
     """Where the figures come from: protocol, version, seeds, spend."""
     version = next((v for v in run.versions if v.version == gate.version), None)
     scores = version.scores if version else []
-    in_round = round_of_gate.round if round_of_gate else None
-    blind = next((s for s in scores if s.split == "blind" and s.round == in_round), None)
+    blind = next((s for s in scores if s.split == "blind" and s.round == done.round), None)
     seeds = (
         "random secret, 32 bytes"
         if run.seed is None

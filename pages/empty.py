@@ -5,9 +5,9 @@ from collections.abc import Callable
 from nicegui import ui
 
 from app.demo import demo_fields
-from app.errors import ServiceError
 from app.service import Service
 from pages import look
+from pages.ask import ask
 from pages.frame import Visitor
 from pages.parts import box, icon, text
 
@@ -34,7 +34,13 @@ def no_runs(hint: str | None, visitor: Visitor, service: Service) -> None:
                 _demo_button(visitor, service)
             with box("pw-card"):
                 text("Start your own", "pw-h2", "h3")
-                text(hint or "From the command line, REST or an agent.", "pw-2", "div")
+                text("With your own brief, preset and caps.", "pw-2", "div")
+                if hint:
+                    text(hint, "pw-2 pw-small", "div")
+                if "training.run" in visitor.caller.capabilities:
+                    own = ui.button("Start a run", icon="sym_o_add", color=None)
+                    own.props("no-caps outline").classes("pw-gap")
+                    own.on_click(lambda: ui.navigate.to("/start"))
 
 
 def no_match(clear: Callable[[], None]) -> None:
@@ -56,13 +62,10 @@ def _demo_button(visitor: Visitor, service: Service) -> None:
                 icon("sym_o_lock")
 
 
-def _start_demo(visitor: Visitor, service: Service) -> None:
-    caller = visitor.still()
-    if caller is None:
-        return
-    try:
-        run = service.start_run(caller, **demo_fields(None, None, None, None))
-    except ServiceError as error:
-        ui.notify(str(error), type="negative")
-        return
-    ui.navigate.to(f"/runs/{run.run}")
+async def _start_demo(visitor: Visitor, service: Service) -> None:
+    fields = demo_fields(None, None, None, None)
+    refused = await ask(visitor, lambda caller: service.start_run(caller, **fields))
+    if refused is None:
+        ui.navigate.to(f"/runs/{fields['run']}")
+    else:
+        ui.notify(refused, type="negative")

@@ -6,21 +6,20 @@ from nicegui import ui
 
 from app.shapes import Interval, RunDetail, Score, VersionScores
 from pages import words
-from pages.claim import claim_card
+from pages.claim import ClaimCard
 from pages.live import Panel, Part
 from pages.parts import box, card, icon, text
+from pages.place import Place
 from pages.run_view import RunView
 
 Key = tuple[str, str, str]  # suite, split, protocol: only within one of these are scores compared
 
 
-def panels(view: RunView) -> list[Part]:
+def panels(view: RunView, place: Place) -> list[Part]:
     """Draw the tab; the panels that the page refreshes."""
     with box("pw-cols2"):
         matrix = Panel(lambda: _matrix_card(view.detail), lambda: _matrix_shows(view.detail))
-        claim = Panel(
-            lambda: claim_card(view.detail), lambda: (view.detail.gate, view.detail.spend)
-        )
+        claim = ClaimCard(view, place)
     return [matrix, claim]
 
 
@@ -53,7 +52,7 @@ def _matrix(run: RunDetail) -> None:
     rows = [row(run, version, keys, changes) for version in ordered(run.versions)]
     table = ui.table(rows=rows, columns=columns, row_key="version")
     table.props("flat dense wrap-cells hide-pagination").classes("pw-mx pw-scroll")
-    table.add_slot("body-cell", f'<q-td :props="props" style="min-width: 150px">{CELL}</q-td>')
+    table.add_slot("body-cell", f'<q-td :props="props" style="min-width: 128px">{CELL}</q-td>')
     table.add_slot("body-cell-version", f'<q-td :props="props">{VERSION}</q-td>')
 
 
@@ -169,13 +168,8 @@ def cell(
         "arrow": "sym_o_arrow_drop_up" if (gain or 0) > 0 else "sym_o_arrow_drop_down",
         "band": f"left: {100 * low:.1f}%; width: {100 * (high - low):.1f}%",
         "mark": f"left: {100 * score.mean:.1f}%",
-        "line": " · ".join(
-            (
-                words.interval(score.ci_low, score.ci_high),
-                f"n {words.count(score.n)}",
-                words.percent(score.coverage),
-            )
-        ),
+        "interval": words.interval(score.ci_low, score.ci_high),
+        "counts": f"n {words.count(score.n)} · {words.percent(score.coverage)}",
         "about": f"{score.n} of {score.planned} scored, missing counted as wrong: "
         f"{words.score(score.conservative)}, protocol {score.protocol_hash}",
     }
@@ -194,13 +188,14 @@ CELL = """
       }}</span></div>
   <div class="pw-ci" :class="props.row.baseline ? '' : 'pw-a'" aria-hidden="true">
     <u :style="props.value.band"></u><b :style="props.value.mark"></b></div>
-  <div class="pw-l2 pw-nowrap">{{ props.value.line }}</div>
+  <div class="pw-l2"><span class="pw-nowrap">{{ props.value.interval }}</span>
+    <span class="pw-nowrap"> · {{ props.value.counts }}</span></div>
 </div>
 <span v-else class="pw-faint">—</span>
 """
 VERSION = """
 <div :title="props.row.about"><span class="pw-strong pw-nowrap">{{ props.row.version }}</span>
-  <div class="pw-row pw-l2" style="display: flex; gap: 6px">
+  <div class="pw-row pw-l2 pw-wrap pw-tags">
     <span v-if="props.row.baseline" class="pw-chip">baseline</span>
     <span v-if="props.row.best" class="pw-chip pw-best">
       <q-icon name="sym_o_verified" aria-hidden="true"></q-icon>best</span>

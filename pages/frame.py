@@ -1,7 +1,7 @@
 """The frame around every page: drawer, header bar on a phone, theme, who is signed in."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from nicegui import ui
@@ -13,7 +13,14 @@ from app.service import Service
 from app.shapes import Device
 from pages import look
 from pages.browser import Theme
+from pages.live import Panel
 from pages.parts import box, icon, text
+
+SETTINGS = {
+    "/settings/keys": ("Keys", "sym_o_key"),
+    "/settings/people": ("People", "sym_o_group"),
+    "/settings/connect": ("Connect", "sym_o_cable"),
+}
 
 
 @dataclass(kw_only=True, slots=True, frozen=True)
@@ -37,8 +44,11 @@ class Visitor:
 
 
 @contextmanager
-def frame(visitor: Visitor, service: Service, project: str) -> Iterator[None]:
-    """Everything around a page's own content."""
+def frame(visitor: Visitor, service: Service, project: str, at: str = "/") -> Iterator["DeviceBox"]:
+    """Everything around a page's own content; `at` is the entry of the drawer that it is under.
+
+    The device box comes back, so that a page which looks again keeps it up to date.
+    """
     Theme()
     drawer = ui.left_drawer().props("width=208 breakpoint=1023")
     with ui.header().classes("pw-topbar"):
@@ -53,13 +63,24 @@ def frame(visitor: Visitor, service: Service, project: str) -> Iterator[None]:
             text("Local workspace", "pw-l2")
             text(project, "pw-strong pw-ell", "div")
         text("RSI LOOPS", "pw-nav-h", "div")
-        with ui.link(target="/").classes("pw-nav pw-on").props("aria-current=page"):
-            icon("sym_o_model_training")
-            text("Model")
+        with _entry("/", "Model", "sym_o_model_training", at):
             text(_run_count(visitor.caller, service), "n")
-        _device(_device_of(visitor.caller, service))
+        text("SETTINGS", "pw-nav-h", "div")
+        for path, (word, icon_name) in SETTINGS.items():
+            if path != "/settings/people" or "admin" in visitor.caller.capabilities:
+                _entry(path, word, icon_name, at)
+        device = DeviceBox(visitor, service)
         _person(visitor.caller)
-    yield
+    yield device
+
+
+def _entry(path: str, word: str, icon_name: str, at: str) -> ui.link:
+    with ui.link(target=path).classes("pw-nav") as entry:
+        icon(icon_name)
+        text(word)
+    if path == at:
+        entry.classes("pw-on").props("aria-current=page")
+    return entry
 
 
 def _brand() -> None:
@@ -75,30 +96,11 @@ def _run_count(caller: Caller, service: Service) -> str:
         return ""
 
 
-def _device_of(caller: Caller, service: Service) -> Device | None:
-    try:
-        return service.device(caller)
-    except ServiceError:
-        return None
-
-
-def _device(device: Device | None) -> None:
-    """Who holds the device and who waits for it."""
-    with box("pw-devbox"):
-        if device is None:
-            text("Device not known", "pw-small pw-2 pw-ell", "div")
-            return
-        text(device.name, "pw-small pw-strong pw-ell", "div")
-        held = ", ".join(part for part in (device.purpose, device.run) if part)
-        text(held[:1].upper() + held[1:] if held else "Idle", "pw-small pw-2 pw-ell", "div")
-        waiting = f"Next: {', '.join(device.waiting)}" if device.waiting else "Nothing waits"
-        text(waiting, "pw-small pw-3 pw-ell", "div")
-
-
 def _person(caller: Caller) -> None:
     with box("pw-whoami"):
         with box("pw-grow"):
-            text(caller.actor, "pw-strong pw-ell", "div").style("line-height: 16px")
+            with ui.link(target="/settings/account").classes("pw-strong pw-ell pw-ink"):
+                text(caller.actor)
             text(_role(caller), "pw-l2")
         _theme_button()
         out = ui.button(icon="sym_o_logout", color=None)
@@ -117,3 +119,34 @@ def _role(caller: Caller) -> str:
     if "admin" in caller.capabilities:
         return "Admin"
     return "Developer" if "training.run" in caller.capabilities else "Viewer"
+
+
+class DeviceBox:
+    """Who holds the device and who waits for it."""
+
+    def __init__(self, visitor: Visitor, service: Service) -> None:
+        self._visitor, self._service = visitor, service
+        self.read()
+        with box("pw-devbox"):
+            self._panel = Panel(self._draw, lambda: self._device)
+
+    def read(self) -> None:
+        """Ask again; touches no element, so that a thread may do it."""
+        self._device: Device | None = None
+        with suppress(ServiceError):
+            self._device = self._service.device(self._visitor.caller)
+
+    def refresh(self) -> None:
+        """Show what was read last."""
+        self._panel.refresh()
+
+    def _draw(self) -> None:
+        device = self._device
+        if device is None:
+            text("Device not known", "pw-small pw-2 pw-ell", "div")
+            return
+        text(device.name, "pw-small pw-strong pw-ell", "div")
+        held = ", ".join(part for part in (device.purpose, device.run) if part)
+        text(held[:1].upper() + held[1:] if held else "Idle", "pw-small pw-2 pw-ell", "div")
+        waiting = f"Next: {', '.join(device.waiting)}" if device.waiting else "Nothing waits"
+        text(waiting, "pw-small pw-3 pw-ell", "div")

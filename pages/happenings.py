@@ -5,18 +5,28 @@ from nicegui import ui
 from app.shapes import EventShape, JobShape, SteerShape
 from pages import states, words
 from pages.browser import When
-from pages.parts import box, card, icon, pill, text
+from pages.parts import box, card, icon, named, pill, text
+from pages.place import Place
 from pages.run_view import RunView
+
+SHOWN_EVENTS = 100
 
 
 class EventsCard:
-    """The live events, newest first; new ones are put on top and nothing else moves."""
+    """The live events, newest first; new ones are put on top and nothing else moves.
 
-    def __init__(self, view: RunView) -> None:
-        self._view = view
+    Kind and role can be chosen; the choice lives in the address.
+    """
+
+    def __init__(self, view: RunView, place: Place) -> None:
+        self._view, self._place = view, place
         self._newest = 0
-        with card("Live events", "newest first"):
-            self._none = text("Nothing has happened yet.", "pw-quiet", "div")
+        with card("Live events", "newest first") as head:
+            with head:
+                box("pw-grow")
+                self._choice("kind", "All kinds", list(states.EVENT_ICONS))
+                self._choice("role", "All roles", list(states.ROLE_ICONS))
+            self._none = text("", "pw-quiet", "div")
             self._list = box("pw-events").props('tabindex=0 role=log aria-label="Live events"')
         self.refresh()
 
@@ -24,13 +34,41 @@ class EventsCard:
         """Put what has happened since on top."""
         fresh = [event for event in self._view.events if event.seq > self._newest]
         for event in reversed(fresh):
-            with self._list:
-                _event(event).move(target_index=0)
             self._newest = event.seq
+            if self._fits(event):
+                with self._list:
+                    _event(event).move(target_index=0)
         rows = self._list.default_slot.children
-        for row in rows[len(self._view.events) :]:
+        for row in rows[SHOWN_EVENTS:]:
             self._list.remove(row)
         self._none.set_visibility(not rows)
+        self._none.text = (
+            f"No match among the newest {words.count(len(self._view.events))} events."
+            if self._view.events
+            else "Nothing has happened yet."
+        )
+
+    def _choice(self, name: str, all_word: str, values: list[str]) -> None:
+        asked = self._place.get(name)
+        chosen = asked if asked in values else ""
+        options = {"": all_word, **{value: value.replace("_", " ") for value in values}}
+        select = ui.select(
+            options, value=chosen, on_change=lambda event: self._ask(name, str(event.value))
+        )
+        select.props("outlined dense options-dense").classes("pw-choice").mark(f"events-{name}")
+        named(select, f"Events by {name}")
+
+    def _ask(self, name: str, value: str) -> None:
+        self._place.ask(**{name: value})
+        self._newest = 0
+        self._list.clear()
+        self.refresh()
+
+    def _fits(self, event: EventShape) -> bool:
+        kind, role = self._place.get("kind"), self._place.get("role")
+        return (kind in ("", event.kind) or kind not in states.EVENT_ICONS) and (
+            role in ("", event.role) or role not in states.ROLE_ICONS
+        )
 
 
 def _event(event: EventShape) -> ui.element:
@@ -50,7 +88,7 @@ def steers_card(steers: list[SteerShape]) -> None:
             text("No steer was given.", "pw-quiet", "div")
         for steer in reversed(steers):
             with box("pw-rec"):
-                text(steer.text, "pw-q", "div")
+                text(steer.text, "pw-q pw-lines-kept", "div")
                 with box("pw-trail"):
                     sign = states.of(states.STEERS, steer.status)
                     with box(sign.css, "span"):

@@ -31,31 +31,38 @@ class Panel:
             self._drawn.refresh()
 
 
-def poll(look: Callable[[], Awaitable[bool]], seconds: float = SECONDS) -> None:
-    """Call `look` every `seconds` while the page is visible, and at once when it becomes visible.
+class Poll:
+    """Calls `look` every `seconds` while the page is visible, and at once when it becomes visible.
 
-    It stops for good when `look` says False: nothing more is to come.
+    It rests when `look` says False: nothing more is to come.
     """
-    over = busy = False
 
-    async def tick() -> None:
-        nonlocal over, busy
-        if over or busy:  # two looks at once would both take the same news
+    def __init__(self, look: Callable[[], Awaitable[bool]], seconds: float = SECONDS) -> None:
+        self._look = look
+        self._over = self._busy = False
+        self._timer = ui.timer(seconds, self._tick, immediate=False)
+        ui.on("pawlVisible", lambda event: self._visibility(bool(event.args)))
+
+    async def go_on(self) -> None:
+        """Look now, and go on looking: after all there is more to come."""
+        self._over = False
+        self._timer.activate()
+        await self._tick()
+
+    async def _tick(self) -> None:
+        if self._over or self._busy:  # two looks at once would both take the same news
             return
-        busy = True
+        self._busy = True
         try:
-            over = not await look()
+            self._over = not await self._look()
         finally:
-            busy = False
-        if over:
-            timer.deactivate()
+            self._busy = False
+        if self._over:
+            self._timer.deactivate()
 
-    async def visibility(visible: bool) -> None:
-        if visible and not over:
-            timer.activate()
-            await tick()
+    async def _visibility(self, visible: bool) -> None:
+        if visible and not self._over:
+            self._timer.activate()
+            await self._tick()
         else:
-            timer.deactivate()
-
-    timer = ui.timer(seconds, tick, immediate=False)
-    ui.on("pawlVisible", lambda event: visibility(bool(event.args)))
+            self._timer.deactivate()

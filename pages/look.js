@@ -21,6 +21,9 @@
     });
   }
 
+  // The path below which a proxy shows the console; "" without one.
+  const base = () => window.path_prefix || "";
+
   window.pawl = {
     nextTheme() {
       const theme = THEMES[(THEMES.indexOf(stored()) + 1) % THEMES.length];
@@ -29,9 +32,18 @@
       paint();
     },
     paint,
+    // Copies the text beside the button that was clicked, also where the page is not served by TLS.
+    async copy(event) {
+      const place = event.target.closest(".pw-copy");
+      const code = place.querySelector(".pw-code");
+      getSelection().selectAllChildren(code);
+      if (navigator.clipboard) await navigator.clipboard.writeText(code.textContent);
+      else document.execCommand("copy");
+      place.querySelector(".pw-copied").hidden = false;
+    },
     async signOut() {
-      await fetch("/session/end", { method: "POST" });
-      location.href = "/sign-in";
+      await fetch(`${base()}/session/end`, { method: "POST" });
+      location.href = `${base()}/sign-in`;
     },
   };
 
@@ -56,8 +68,9 @@
   setInterval(async () => {
     if (!window.socket || window.socket.connected || document.visibilityState !== "visible") return;
     try {
-      const answer = await fetch("/session");
-      if (answer.status === 401) location.href = "/sign-in?next=" + encodeURIComponent(location.pathname + location.search);
+      const answer = await fetch(`${base()}/session`);
+      const here = location.pathname.slice(base().length) + location.search;
+      if (answer.status === 401) location.href = `${base()}/sign-in?next=` + encodeURIComponent(here);
     } catch {
       // the server is away; NiceGUI's own banner says so
     }

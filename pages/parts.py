@@ -107,6 +107,19 @@ def trouble(message: str) -> None:
         text(message, "pw-break")
 
 
+def named(select: ui.select, name: str) -> ui.select:
+    """A select that readers of the screen know by `name`; Quasar takes it from its label alone."""
+    select.props["label"] = name
+    return select.classes("pw-named")
+
+
+def hint(message: str) -> None:
+    """Something to know before acting."""
+    with box("pw-note pw-gap"):
+        icon("sym_o_info")
+        text(message, "pw-break")
+
+
 def column(name: str, label: str, align: str = "left", classes: str = "") -> dict[str, str]:
     """A column of a table whose head looks like its cells."""
     return {

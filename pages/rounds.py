@@ -5,18 +5,26 @@ from typing import Any
 
 from nicegui import ui
 
-from app.shapes import AuditShape, Interval, RoundShape, RunDetail
+from app.shapes import Admission, AuditShape, Interval, RoundShape, RunDetail
 from pages import states, words
 from pages.evaluations import difference_in
 from pages.live import Part
 from pages.parts import card, column, text
+from pages.place import Place
 from pages.run_view import RunView
+from pages.templates import EXPAND, FIGURE, PILL
 
 COLOURS = 6
+LEFT_OUT = {
+    "duplicate": "left out: duplicates",
+    "enough of the task": "left out: more than two of a task",
+    "mastered": "left out by cap: tasks it always gets right",
+    "family full": "left out by cap: family full",
+}
 MOST_REASONS = 6
 
 
-def panels(view: RunView) -> list[Part]:
+def panels(view: RunView, _place: Place) -> list[Part]:
     """Draw the tab; the ledger, which the page refreshes."""
     return [Ledger(view)]
 
@@ -74,10 +82,11 @@ def _row(run: RunDetail, one: RoundShape) -> dict[str, Any]:
         "time": words.duration(_seconds(one)),
         "reason": one.reason or "",
         "summary": one.summary,
-        "settings": _settings(one.plan),
+        "settings": _settings(one.settings),
         "steers": one.steers,
         "families": _mix(one.rows_by_family),
         "sources": _mix(one.rows_by_source),
+        "admission": _admission(one.admission),
         "results": _results(one),
         "audits": [_audit(audit) for audit in one.audits],
     }
@@ -158,6 +167,25 @@ def _mix(counts: dict[str, int]) -> list[dict[str, str]]:
     ]
 
 
+def _admission(found: Admission | None) -> list[dict[str, str]]:
+    """The way from planned tasks to rows, each step with what it left out."""
+    if found is None:
+        return []
+    lines: list[tuple[str, int | None]] = [
+        ("Tasks planned", found.planned),
+        ("Asked of the student", found.asked),
+        ("Right answers, own or helped", found.candidates),
+        *((LEFT_OUT.get(why, why), -count) for why, count in found.left_out.items()),
+        ("New rows", found.new_rows),
+        ("Replay rows", found.replay_rows),
+        ("Rows of earlier rounds", found.earlier_rows),
+    ]
+    return [
+        {"term": term, "value": words.count(number).replace("-", words.MINUS)}
+        for term, number in lines
+    ]
+
+
 def _results(one: RoundShape) -> list[dict[str, str]]:
     measured = {
         "Dev": difference_in(one.dev),
@@ -195,14 +223,6 @@ HEADER = """
 <q-tr :props="props"><q-th auto-width></q-th>
   <q-th v-for="col in props.cols" :key="col.name" :props="props">{{ col.label }}</q-th></q-tr>
 """
-PILL = (
-    '<span class="pw-state" :class="{0}.css"><q-icon :name="{0}.icon" aria-hidden="true"></q-icon>'
-    "{{{{ {1} }}}}</span>"
-)
-FIGURE = (
-    "<span class=\"pw-nowrap\"><span :class=\"{0}.span ? 'pw-strong' : ''\">{{{{ {0}.mean }}}}"
-    '</span> <span class="pw-2 pw-small">{{{{ {0}.span }}}}</span></span>'
-)
 MIX = """
 <div v-if="props.row.{0}.length"><div class="pw-bar pw-mix" aria-hidden="true">
   <i v-for="part in props.row.{0}" :style="part.width"></i></div>
@@ -210,6 +230,13 @@ MIX = """
     <span class="pw-row"><i class="pw-swatch" :style="part.colour"></i>{{{{ part.name }}}}</span>
     <span class="pw-nowrap">{{{{ part.count }}}} <span class="pw-2">{{{{ part.share }}}}</span></span>
   </div></div>
+<div v-else class="pw-faint">—</div>
+"""
+ADMISSION = """
+<h3 class="pw-h3">From tasks to rows</h3>
+<dl class="pw-kv pw-tight" v-if="props.row.admission.length">
+  <template v-for="one in props.row.admission"><dt>{{ one.term }}</dt><dd>{{ one.value }}</dd>
+  </template></dl>
 <div v-else class="pw-faint">—</div>
 """
 PLAN = """
@@ -232,9 +259,8 @@ OUTCOME = (
 )
 BODY = (
     "<q-tr :props=\"props\" :class=\"props.expand ? 'pw-opened' : ''\"><q-td auto-width>"
-    "<q-btn flat dense :icon=\"props.expand ? 'sym_o_expand_less' : 'sym_o_expand_more'\" "
-    'class="pw-flat pw-sm" @click="props.expand = !props.expand" :aria-expanded="props.expand" '
-    ":aria-label=\"'Details of round ' + props.row.number\"></q-btn></q-td>"
+    + EXPAND.format("'Details of round ' + props.row.number")
+    + "</q-td>"
     '<q-td v-for="col in props.cols" :key="col.name" :props="props">'
     "<template v-if=\"col.name === 'decision'\">"
     + PILL.format("props.row", "props.row.decision")
@@ -247,5 +273,6 @@ BODY = (
     + MIX.format("families")
     + '<h3 class="pw-h3">Rows by source</h3>'
     + MIX.format("sources")
+    + ADMISSION
     + f"</div><div>{OUTCOME}</div></div></q-td></q-tr>"
 )

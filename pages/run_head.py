@@ -9,8 +9,8 @@ from pages.parts import box, change, pill, pips, share_bar, simulated_chip, spen
 from pages.run_view import RunView
 
 
-def head(view: RunView) -> None:
-    """Title row and facts."""
+def title(view: RunView) -> None:
+    """Where this is, the run's name, its state and the reason of it."""
     run = view.detail
     with box("pw-crumb"):
         ui.link("Model loops", "/")
@@ -25,6 +25,11 @@ def head(view: RunView) -> None:
     reason = run.reason or run.activity
     if reason:
         text(reason, "pw-reason", "div")
+
+
+def facts(view: RunView) -> None:
+    """What is asked for first: round, best version, device, spend."""
+    run = view.detail
     with box("pw-facts", "dl"):
         _round(run)
         _best(run)

@@ -1,23 +1,60 @@
 """The page of one run: a sticky header over its tabs, kept up to date while the run goes on."""
 
 import asyncio
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from nicegui import ui
 
 from app.access import Access
 from app.errors import ServiceError
 from app.service import Service
-from pages import evaluations, overview, rounds
-from pages.browser import Address
-from pages.frame import Visitor, frame
-from pages.live import Panel, Part, poll
-from pages.parts import box, icon, text, trouble
-from pages.run_head import head
-from pages.run_view import RunView
+from app.shapes import RunDetail
+from pages import audits, cost, directives, evaluations, overview, rounds
+from pages.acting import Acting
+from pages.actions import Buttons
+from pages.frame import DeviceBox, Visitor, frame
+from pages.live import Panel, Part, Poll
+from pages.nothing import nothing
+from pages.parts import box, text
+from pages.place import Place
+from pages.run_head import facts, title
+from pages.run_view import Read, RunView
 
-TABS = {"overview": "Overview", "evaluations": "Evaluations", "rounds": "Rounds"}
-ALIASES = {"live": "overview"}
+TAKEN_UP_SECONDS = 15.0  # after a request the page looks at least as long, also at an ended run
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class Tab:
+    """One tab: how it is drawn, what it counts, what it reads, its own fields of the address."""
+
+    label: str
+    panels: Callable[[RunView, Place], list[Part]]
+    count: Callable[[RunDetail], int] | None = None
+    also: Read | None = None
+    names: tuple[str, ...] = ()
+
+
+TABS = {
+    "overview": Tab(label="Overview", panels=overview.panels, names=("kind", "role")),
+    "evaluations": Tab(
+        label="Evaluations",
+        panels=evaluations.panels,
+        count=lambda run: len(run.versions),
+        names=("gate",),
+    ),
+    "rounds": Tab(label="Rounds", panels=rounds.panels, count=lambda run: len(run.rounds)),
+    "audits": Tab(label="Audits", panels=audits.panels, count=lambda run: len(run.audits)),
+    "directives": Tab(
+        label="Owner directives",
+        panels=directives.panels,
+        count=lambda run: len(run.directives),
+        also=RunView.read_directives,
+    ),
+    "cost": Tab(label="Cost", panels=cost.panels, also=RunView.read_cost),
+}
+HEAD_LEAVES_OUT = {"versions", "rounds", "steps", "audits", "gate", "config", "directives"}
 
 
 async def run_page(
@@ -29,43 +66,48 @@ async def run_page(
         view = await asyncio.to_thread(RunView.read_first, visitor, service, run)
     except ServiceError as error:
         refusal = str(error)
-    with frame(visitor, service, access.project_name(visitor.caller.project_id)):
+    with frame(visitor, service, access.project_name(visitor.caller.project_id)) as device:
         if view is None:
-            _not_here(refusal)
+            ui.status_code(404)
+            nothing(refusal, "Its name may be mistyped, or it belongs to another project.")
         else:
-            RunPage(view, query).build()
-
-
-def _not_here(message: str) -> None:
-    ui.status_code(404)
-    with box("pw-head pw-head-plain", "header"):
-        text("Run", "pw-h1", "h1")
-    with box("pw-page"):
-        trouble(message)
-        with ui.link(target="/"):
-            icon("sym_o_arrow_back")
-            text(" All model loops")
+            await RunPage(view, query, device).build()
 
 
 class RunPage:
     """The header, the tabs, and the panels of the tab that is open."""
 
-    def __init__(self, view: RunView, query: dict[str, str]) -> None:
+    def __init__(self, view: RunView, query: dict[str, str], device: DeviceBox) -> None:
         self.view = view
-        self.tab = tab_of(query)
+        self._query, self._device = query, device
         self._panels: list[Part] = []
-        self._counts: list[tuple[ui.label, Callable[[], int]]] = []
+        self._counts: list[tuple[ui.label, Callable[[RunDetail], int]]] = []
+        self._poll: Poll | None = None
+        self._asked_at = float("-inf")
 
-    def build(self) -> None:
+    async def build(self) -> None:
         """Draw header and tab, and keep both up to date until the run has ended."""
-        self._address = Address(f"/runs/{self.view.run}", self._went_back)
+        view = self.view
+        names = {name: tab.names for name, tab in TABS.items()}
+        self.place = Place(f"/runs/{view.run}", self._query, names, self._draw_place)
+        self._dialogs = box()  # outside of what is drawn anew
+        acting = Acting(
+            visitor=view.visitor, service=view.service, place=self._dialogs, done=self._acted
+        )
         with box("pw-head", "header"):
-            self._head = Panel(lambda: head(self.view), self._head_shows)
+            with box("pw-row pw-between pw-headrow"):
+                with box("pw-grow"):
+                    head = [Panel(lambda: title(view), self._head_shows)]
+                buttons = [Buttons(acting, lambda: view.detail, "head")]
+            head.append(Panel(lambda: facts(view), self._head_shows))
             self._tabs()
+        with ui.footer().classes("pw-footbar"):
+            buttons.append(Buttons(acting, lambda: view.detail, "foot"))
+        self._head: list[Part] = [*head, *buttons]
         self._body = box("pw-page")
-        self._draw_tab()
-        if not self.view.ended:
-            poll(self._look)
+        await self._draw_tab()
+        if not view.ended:
+            self._poll = Poll(self._look)
 
     def _head_shows(self) -> object:
         summary = self.view.detail.model_dump(exclude=HEAD_LEAVES_OUT)
@@ -76,65 +118,61 @@ class RunPage:
         tabs.props("no-caps dense align=left inline-label indicator-color=primary breakpoint=0")
         tabs.classes("pw-tabs")
         with tabs:
-            for name, label in TABS.items():
+            for name, tab in TABS.items():
                 with ui.tab(name, label="").props("ripple=false"), box("q-tab__label", "span"):
-                    text(label)
-                    self._tab_count(name)
-        tabs.value = self.tab
+                    text(tab.label)
+                    if tab.count is not None:
+                        number = text(str(tab.count(self.view.detail)), "n")
+                        self._counts.append((number, tab.count))
+        tabs.value = self.place.tab
         self._tab_bar = tabs
 
-    def _tab_count(self, name: str) -> None:
-        """The number beside a tab's name, for the tabs that count something."""
-        numbers: dict[str, Callable[[], int]] = {
-            "evaluations": lambda: len(self.view.detail.versions),
-            "rounds": lambda: len(self.view.detail.rounds),
-        }
-        if name in numbers:
-            self._counts.append((text(str(numbers[name]()), "n"), numbers[name]))
+    async def _open(self, tab: str) -> None:
+        if tab != self.place.tab and tab in TABS:
+            self.place.open(tab)
+            await self._draw_tab()
 
-    def _open(self, tab: str) -> None:
-        if tab == self.tab or tab not in TABS:
-            return
-        self.tab = tab
-        self._address.show({"tab": None if tab == "overview" else tab})
-        self._draw_tab()
+    async def _draw_place(self) -> None:
+        self._tab_bar.value = self.place.tab
+        await self._draw_tab()
 
-    def _went_back(self, query: dict[str, str]) -> None:
-        self.tab = tab_of(query)
-        self._tab_bar.value = self.tab
-        self._draw_tab()
-
-    def _draw_tab(self) -> None:
+    async def _draw_tab(self) -> None:
+        tab = TABS[self.place.tab]
+        if tab.also is not None:
+            try:
+                await asyncio.to_thread(tab.also, self.view)
+            except ServiceError as error:
+                ui.notify(str(error), type="negative")
+        if TABS[self.place.tab] is not tab:
+            return  # somebody went on while this was read
         self._body.clear()
         with self._body:
-            self._panels = PANELS[self.tab](self.view)
+            self._panels = tab.panels(self.view, self.place)
+
+    async def _acted(self) -> None:
+        """Something was asked of the run: look at once, and until it is taken up."""
+        self._asked_at = time.monotonic()
+        if self._poll is None:
+            with self._dialogs:
+                self._poll = Poll(self._look)
+        await self._poll.go_on()
 
     async def _look(self) -> bool:
         """One look at the run: True while there is more to come."""
         if self.view.visitor.still() is None:
             return False
+        asked = time.monotonic() - self._asked_at < TAKEN_UP_SECONDS
         try:
-            await asyncio.to_thread(self.view.read)
+            await asyncio.to_thread(self._read, asked)
         except ServiceError as error:
             ui.notify(str(error), type="negative")
             return False
-        for panel in (self._head, *self._panels):
-            panel.refresh()
-        for label, number in self._counts:
-            label.text = str(number())
-        return not self.view.ended
+        for part in (self._device, *self._head, *self._panels):
+            part.refresh()
+        for label, count in self._counts:
+            label.text = str(count(self.view.detail))
+        return asked or not self.view.ended
 
-
-PANELS: dict[str, Callable[[RunView], list[Part]]] = {
-    "overview": overview.panels,
-    "evaluations": evaluations.panels,
-    "rounds": rounds.panels,
-}
-HEAD_LEAVES_OUT = {"versions", "rounds", "steps", "audits", "gate", "config", "directives"}
-
-
-def tab_of(query: dict[str, str]) -> str:
-    """The tab that an address asks for; an unknown one is the overview."""
-    asked = query.get("tab", "overview")
-    name = ALIASES.get(asked, asked)
-    return name if name in TABS else "overview"
+    def _read(self, whole: bool) -> None:
+        self.view.read(TABS[self.place.tab].also, whole=whole)
+        self._device.read()

@@ -1,13 +1,14 @@
-"""What one open run page has read: details, live view, the newest events."""
+"""What one open run page has read: details, live view, the newest events, what the tab needs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from app.service import Service
-from app.shapes import EventShape, Live, RunDetail
+from app.shapes import EventShape, Live, RunCost, RunDetail
 from pages import states
 from pages.frame import Visitor
 
-KEPT_EVENTS = 100
+KEPT_EVENTS = 500
 
 
 @dataclass(kw_only=True, slots=True)
@@ -20,6 +21,7 @@ class RunView:
     detail: RunDetail
     live: Live
     events: list[EventShape] = field(default_factory=list)
+    cost: RunCost | None = None
 
     @classmethod
     def read_first(cls, visitor: Visitor, service: Service, run: str) -> "RunView":
@@ -36,12 +38,26 @@ class RunView:
         """Whether the run has ended and its last event is here."""
         return self.live.run_state in states.ENDED and not self.live.has_more
 
-    def read(self) -> None:
-        """Read what is new; the details only when something happened since."""
+    def read(self, also: "Read | None" = None, *, whole: bool = False) -> None:
+        """Read what is new, and what the open tab needs beside it.
+
+        The details are read only when something happened since, unless the `whole` is asked for.
+        """
         before = (self.live.next_cursor, self.live.run_state, self.live.updated_at)
         self._read_on()
-        if before != (self.live.next_cursor, self.live.run_state, self.live.updated_at):
+        if whole or before != (self.live.next_cursor, self.live.run_state, self.live.updated_at):
             self.detail = self.service.run_detail(self.visitor.caller, self.run)
+        if also is not None:
+            also(self)
+
+    def read_cost(self) -> None:
+        """What the run has spent."""
+        self.cost = self.service.run_cost(self.visitor.caller, self.run)
+
+    def read_directives(self) -> None:
+        """The standing instructions, also those that no event tells of."""
+        found = self.service.directives(self.visitor.caller, self.run)
+        self.detail = self.detail.model_copy(update={"directives": found})
 
     def _read_on(self) -> None:
         self.live = self.service.run_live(
@@ -51,3 +67,6 @@ class RunView:
 
     def _take(self, events: list[EventShape]) -> None:
         self.events = [*reversed(events), *self.events][:KEPT_EVENTS]
+
+
+Read = Callable[[RunView], None]

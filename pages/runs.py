@@ -1,17 +1,21 @@
 """The page Model loops: the list of runs with its search, its state filter, its pages."""
 
+from typing import Any
+
 from nicegui import ui
 
 from app.access import Access
 from app.errors import ServiceError
 from app.service import Service
 from app.shapes import RunPage
+from pages.acting import Acting
+from pages.actions import act
 from pages.browser import Address
 from pages.empty import no_match, no_runs
-from pages.frame import Visitor, frame
-from pages.live import Panel, poll
-from pages.parts import box, icon, text, trouble
-from pages.runs_table import row, runs_table
+from pages.frame import DeviceBox, Visitor, frame
+from pages.live import Panel, Poll
+from pages.parts import box, icon, named, text, trouble
+from pages.runs_table import MENU, row, runs_table
 
 STATES = {
     "": ("All", "all"),
@@ -28,8 +32,8 @@ PAGE_SIZE = 25
 def runs_page(visitor: Visitor, service: Service, access: Access, query: dict[str, str]) -> None:
     """Build the page for one visitor; `query` is what the address asks for."""
     listing = Listing(visitor, service, query)
-    with frame(visitor, service, access.project_name(visitor.caller.project_id)):
-        listing.build()
+    with frame(visitor, service, access.project_name(visitor.caller.project_id)) as device:
+        listing.build(device)
 
 
 class Listing:
@@ -68,12 +72,21 @@ class Listing:
         except ServiceError as error:
             self.error = str(error)
 
-    def build(self) -> None:
+    def build(self, device: DeviceBox) -> None:
         """Head, filter row, list."""
+        self._device = device
+        self._dialogs = box()  # outside of what is drawn anew
         with box("pw-head pw-head-plain", "header"), box("pw-row pw-between"):
             text("Model loops", "pw-h1", "h1")
-            refresh = ui.button("Refresh", icon="sym_o_refresh", color=None, on_click=self.refresh)
-            refresh.props("no-caps outline")
+            with box("pw-row"):
+                button = ui.button(
+                    "Refresh", icon="sym_o_refresh", color=None, on_click=self.refresh
+                )
+                button.props("no-caps outline")
+                self._start = box()
+                if "training.run" in self._visitor.caller.capabilities:
+                    with self._start:
+                        _start_button()
         with box("pw-page"):
             self._address = Address("/", self._went_back)
             with box("pw-row pw-wrap pw-filter").style("gap: 12px") as self._filter:
@@ -82,8 +95,8 @@ class Listing:
                 box("pw-grow")
                 self._columns_button()
             self._list = Panel(self._draw_list, self._shown)
-        self._filter.set_visibility(self._has_runs)
-        poll(self._look)
+        self._only_with_runs()
+        Poll(self._look)
 
     @property
     def _counts(self) -> dict[str, int]:
@@ -103,13 +116,34 @@ class Listing:
     def refresh(self) -> None:
         """Read again and show what has changed."""
         self.read()
-        self._filter.set_visibility(self._has_runs)
+        self._device.read()
+        self._device.refresh()
+        self._only_with_runs()
         self._segments.refresh()
         self._list.refresh()
         if self.page and self._table is not None and not self._table.is_deleted:
-            rows = [row(run) for run in self.page.items]
+            rows = self._rows(self.page)
             if rows != self._table.rows:
                 self._table.rows = rows
+
+    def _only_with_runs(self) -> None:
+        """Without runs the page offers the demo as its one filled button, and nothing to filter."""
+        self._filter.set_visibility(self._has_runs)
+        self._start.set_visibility(self._has_runs)
+
+    def _rows(self, page: RunPage) -> list[dict[str, Any]]:
+        return [row(run, self._visitor.caller) for run in page.items]
+
+    async def _acted(self) -> None:
+        self.refresh()
+
+    async def _act(self, asked: dict[str, Any]) -> None:
+        """A choice in a row's menu; what came from the browser is looked at again."""
+        acting = Acting(
+            visitor=self._visitor, service=self._service, place=self._dialogs, done=self._acted
+        )
+        if asked.get("action") in MENU:
+            await act(acting, str(asked["action"]), str(asked.get("run")))
 
     async def _look(self) -> bool:
         if self._visitor.still() is None:
@@ -165,7 +199,9 @@ class Listing:
             no_match(self._clear)
         else:
             with box("pw-card pw-bare", "section").props('aria-label="Runs"'):
-                self._table = runs_table(self.page.items, all_columns=self._all_columns)
+                rows = self._rows(self.page)
+                self._table = runs_table(rows, all_columns=self._all_columns)
+                self._table.on("act", lambda event: self._act(event.args))
                 self._footer(self.page)
 
     def _footer(self, page: RunPage) -> None:
@@ -174,7 +210,7 @@ class Listing:
             size = ui.select(
                 PAGE_SIZES, value=self.limit, on_change=lambda event: self._resize(event.value)
             )
-            size.props('outlined dense options-dense aria-label="Rows per page"')
+            named(size.props("outlined dense options-dense"), "Rows per page")
             last = self.start + len(page.items)
             text(f"{self.start + 1}–{last} of {page.total}")
             _step("sym_o_chevron_left", "Previous page", self._previous, self.start > 0)
@@ -223,6 +259,11 @@ class Listing:
         self._ask(query)
         self._field.value = self.q
         self.refresh()
+
+
+def _start_button() -> None:
+    button = ui.button("Start a run", icon="sym_o_add")
+    button.props("no-caps unelevated").on_click(lambda: ui.navigate.to("/start"))
 
 
 def _step(icon_name: str, label: str, go: object, possible: bool) -> None:

@@ -4,15 +4,22 @@ from typing import Any
 
 from nicegui import ui
 
+from app.caller import Caller
 from app.shapes import RunSummary
 from pages import parts, states, words
+from pages.offers import offers
+from pages.templates import TIME
 
+MENU = frozenset({"stop", "resume", "new"})
 NARROW = "Quasar.Screen.width < 1024"
 
 
-def runs_table(runs: list[RunSummary], *, all_columns: bool) -> ui.table:
-    """The rows of one page of the list; with `all_columns` nothing is hidden on a narrow screen."""
-    table = ui.table(rows=[row(run) for run in runs], columns=COLUMNS, row_key="run")
+def runs_table(rows: list[dict[str, Any]], *, all_columns: bool) -> ui.table:
+    """One page of the list; with `all_columns` nothing is hidden on a narrow screen.
+
+    A choice in a row's menu is the event `act` with the action and the run.
+    """
+    table = ui.table(rows=rows, columns=COLUMNS, row_key="run")
     table.props("flat dense wrap-cells hide-pagination")
     table.classes("pw-two pw-runs pw-scroll")
     if all_columns:
@@ -25,7 +32,7 @@ def runs_table(runs: list[RunSummary], *, all_columns: bool) -> ui.table:
     return table
 
 
-def row(run: RunSummary) -> dict[str, Any]:
+def row(run: RunSummary, caller: Caller) -> dict[str, Any]:
     """Everything that a row shows, ready to be read; the template only places it."""
     sign = states.of_run(run)
     told = words.excludes_zero(run.change)
@@ -55,6 +62,11 @@ def row(run: RunSummary) -> dict[str, Any]:
         "full": share >= 0.99,
         "owner": run.owner.actor,
         "updated": run.updated_at,
+        "menu": [
+            {"action": one.action, "word": one.word, "icon": one.icon, "why": one.why_not or ""}
+            for one in offers(run, caller)
+            if one.action in MENU
+        ],
     }
 
 
@@ -67,9 +79,10 @@ COLUMNS = [
     parts.column("spend", "Model spend", align="right"),
     parts.column("owner", "Owner", classes="pw-extra"),
     parts.column("updated", "Last update"),
+    parts.column("menu", "", "right"),
 ]
 
-LINK = '<a class="pw-strong pw-nowrap" :href="\'/runs/\' + encodeURIComponent(props.row.run)">{{ props.row.run }}</a>'
+LINK = '<a class="pw-strong pw-nowrap" :href="\'runs/\' + encodeURIComponent(props.row.run)">{{ props.row.run }}</a>'
 PILL = (
     '<span class="pw-state" :class="props.row.css">'
     '<q-icon :name="props.row.icon" aria-hidden="true"></q-icon>{{ props.row.word }}</span>'
@@ -81,15 +94,25 @@ CHIPS = (
 )
 REASON = '<span class="pw-l2" :title="props.row.reason">{{ props.row.reason || "—" }}</span>'
 SPEND = '{{ props.row.spent }} <span class="pw-faint">of {{ props.row.cap }}</span>'
-UPDATED = (
-    "{{ new Intl.DateTimeFormat('en-GB', {day: 'numeric', month: 'short', year: 'numeric', "
-    "hour: '2-digit', minute: '2-digit', second: '2-digit'})"
-    ".format(new Date(props.row.updated)) }}"
-)
+UPDATED = TIME.format("props.row.updated")
 CHANGE = (
     '<span v-if="props.row.change" class="pw-l2" :class="props.row.tone">'
     '<q-icon v-if="props.row.tone" :name="props.row.arrow" class="pw-tri" aria-hidden="true">'
     "</q-icon>{{ props.row.change }}</span>"
+)
+# The link inside is what a middle click or a reader of the screen needs; actions are events.
+ROW_MENU = (
+    '<q-btn flat dense icon="sym_o_more_vert" class="pw-flat pw-sm" '
+    ':aria-label="\'Actions of \' + props.row.run"><q-menu auto-close anchor="bottom right" '
+    'self="top right"><q-list dense>'
+    '<q-item clickable tag="a" class="pw-item" '
+    ":href=\"'runs/' + encodeURIComponent(props.row.run)\">"
+    '<q-icon name="sym_o_open_in_full" aria-hidden="true"></q-icon><span>Open</span></q-item>'
+    '<q-item v-for="one in props.row.menu" :key="one.action" clickable class="pw-item" '
+    ':disable="one.why !== \'\'" :title="one.why" '
+    "@click=\"$parent.$emit('act', {action: one.action, run: props.row.run})\">"
+    '<q-icon :name="one.icon" aria-hidden="true"></q-icon><span>{{ one.word }}</span></q-item>'
+    "</q-list></q-menu></q-btn>"
 )
 
 CELLS = {
@@ -107,12 +130,13 @@ CELLS = {
     ':style="props.row.width"></i></div>',
     "owner": '<span class="pw-2 pw-nowrap">{{ props.row.owner }}</span>',
     "updated": f'<span class="pw-2 pw-nowrap">{UPDATED}</span>',
+    "menu": ROW_MENU,
 }
 
 CARD = (
     '<div class="pw-rcard"><div class="pw-row pw-between pw-wrap">'
     f'<span class="pw-row" style="gap: 6px">{LINK}</span>'
-    f'<span class="pw-row" style="gap: 6px">{CHIPS}{PILL}</span></div>{REASON}'
+    f'<span class="pw-row" style="gap: 6px">{CHIPS}{PILL}{ROW_MENU}</span></div>{REASON}'
     '<div class="pw-three"><div><span class="pw-l2">Round</span>{{ props.row.round }}</div>'
     '<div><span class="pw-l2">Best</span>{{ props.row.best }}'
     "<span v-if=\"props.row.best !== '—'\"> · {{ props.row.score }}</span></div>"

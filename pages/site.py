@@ -1,16 +1,25 @@
-"""Registers the console's pages: which path shows what."""
+"""Registers the console's pages: which path shows what, and which capability it needs."""
 
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 from nicegui import ui
 from starlette.requests import Request
 
 from app.access import Access
+from app.caller import READ
 from app.service import Service
 from pages import look
-from pages.frame import Visitor
+from pages.frame import Visitor, frame
+from pages.parts import box, text, trouble
 from pages.run_page import run_page
 from pages.runs import runs_page
+from pages.settings_account import account_page
+from pages.settings_connect import connect_page
+from pages.settings_keys import keys_page
+from pages.settings_people import people_page
+from pages.start_page import start_page
 
 # What ui.run needs so that the pages look as they should; Tailwind would only slow them down.
 OPTIONS: dict[str, Any] = {
@@ -22,16 +31,96 @@ OPTIONS: dict[str, Any] = {
 }
 
 
+@dataclass(kw_only=True, slots=True, frozen=True)
+class Doors:
+    """What pages are built over."""
+
+    service: Service
+    access: Access
+
+
+Build = Callable[[Visitor, Doors, Request], Awaitable[None]]
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class Page:
+    """A page of the console; whoever lacks the capability `needs` is told so instead."""
+
+    title: str
+    needs: str
+    build: Build
+
+
 def register(service: Service, access: Access) -> None:
     """Put every page of the console into the web application; called once, by run.py."""
     look.add_to_all_pages()
+    doors = Doors(service=service, access=access)
+    for path, page in PAGES.items():
+        ui.page(path, title=f"{page.title} · Pawl")(_shown(page, doors))
 
-    def runs(request: Request) -> None:
-        runs_page(Visitor.of(request), service, access, dict(request.query_params))
 
-    async def run(request: Request, run: str) -> None:
-        ui.page_title(f"{run} · Pawl")
-        await run_page(Visitor.of(request), service, access, run, dict(request.query_params))
+def _shown(page: Page, doors: Doors) -> Callable[[Request], Awaitable[None]]:
+    async def show(request: Request) -> None:
+        visitor = Visitor.of(request)
+        if page.needs in visitor.caller.capabilities:
+            await page.build(visitor, doors, request)
+        else:
+            _refuse(page, visitor, doors)
 
-    ui.page("/", title="Model loops · Pawl")(runs)
-    ui.page("/runs/{run}", title="Run · Pawl")(run)
+    return show
+
+
+def _refuse(page: Page, visitor: Visitor, doors: Doors) -> None:
+    project = doors.access.project_name(visitor.caller.project_id)
+    with frame(visitor, doors.service, project):
+        with box("pw-head pw-head-plain", "header"):
+            text(page.title, "pw-h1", "h1")
+        with box("pw-page"):
+            trouble(f"{visitor.caller.actor} lacks the capability {page.needs}; ask an admin.")
+
+
+async def _runs(visitor: Visitor, doors: Doors, request: Request) -> None:
+    runs_page(visitor, doors.service, doors.access, dict(request.query_params))
+
+
+async def _run(visitor: Visitor, doors: Doors, request: Request) -> None:
+    run = request.path_params["run"]
+    ui.page_title(f"{run} · Pawl")
+    await run_page(visitor, doors.service, doors.access, run, dict(request.query_params))
+
+
+async def _start(visitor: Visitor, doors: Doors, request: Request) -> None:
+    query = dict(request.query_params)
+    await start_page(visitor, doors.service, doors.access, query, _url(request))
+
+
+async def _keys(visitor: Visitor, doors: Doors, _request: Request) -> None:
+    keys_page(visitor, doors.service, doors.access)
+
+
+async def _people(visitor: Visitor, doors: Doors, _request: Request) -> None:
+    people_page(visitor, doors.service, doors.access)
+
+
+async def _connect(visitor: Visitor, doors: Doors, request: Request) -> None:
+    connect_page(visitor, doors.service, doors.access, _url(request))
+
+
+async def _account(visitor: Visitor, doors: Doors, _request: Request) -> None:
+    account_page(visitor, doors.service, doors.access)
+
+
+def _url(request: Request) -> str:
+    """How the visitor reaches this server."""
+    return f"{request.url.scheme}://{request.headers['host']}{request.state.base}"
+
+
+PAGES: dict[str, Page] = {
+    "/": Page(title="Model loops", needs=READ, build=_runs),
+    "/runs/{run}": Page(title="Run", needs=READ, build=_run),
+    "/start": Page(title="Start a run", needs="training.run", build=_start),
+    "/settings/keys": Page(title="Keys", needs=READ, build=_keys),
+    "/settings/people": Page(title="People", needs="admin", build=_people),
+    "/settings/connect": Page(title="Connect", needs=READ, build=_connect),
+    "/settings/account": Page(title="Your account", needs=READ, build=_account),
+}

@@ -13,7 +13,7 @@ class Sign(NamedTuple):
     icon: str
 
 
-ENDED = frozenset({"finished", "failed", "stopped"})
+ENDED = frozenset({"finished", "failed", "stopped", "unreadable"})
 
 STARTING = Sign("Starting", "", "sym_o_hourglass_top")
 RUNNING = Sign("Running", "pw-run", "sym_o_play_circle")
@@ -24,6 +24,7 @@ STOPPED_BY_CAP = Sign("Stopped by cap", "pw-att", "sym_o_payments")
 STOPPED = Sign("Stopped", "", "sym_o_stop_circle")
 FINISHED = Sign("Finished", "pw-ok", "sym_o_check_circle")
 FAILED = Sign("Failed", "pw-err", "sym_o_error")
+UNREADABLE = Sign("Unreadable", "pw-err", "sym_o_broken_image")
 SIMULATED = Sign("Simulated", "pw-sim", "sym_o_science")
 
 DECISIONS = {
@@ -65,6 +66,14 @@ EVENT_ICONS = {
     "job": "sym_o_work",
     "error": "sym_o_error",
 }
+ROLE_ICONS = {
+    "engine": "sym_o_settings",
+    "operator": "sym_o_edit_note",
+    "teacher": "sym_o_menu_book",
+    "student": "sym_o_school",
+    "verifier": "sym_o_rule",
+    "auditor": "sym_o_policy",
+}
 UNKNOWN_ICON = "sym_o_radio_button_unchecked"
 
 
@@ -77,7 +86,7 @@ def of_run(run: RunSummary) -> Sign:
         return PAUSED if "interrupt" in reason or "restart" in reason else PAUSED_FOR_PERSON
     if run.state == "stopped":
         return STOPPED_BY_CAP if "cap" in reason.split() else STOPPED
-    known = {"starting": STARTING, "finished": FINISHED, "failed": FAILED}
+    known = {"starting": STARTING, "finished": FINISHED, "failed": FAILED, "unreadable": UNREADABLE}
     return known.get(run.state, Sign(run.state.capitalize(), "", UNKNOWN_ICON))
 
 

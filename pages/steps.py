@@ -22,14 +22,6 @@ PHASES = {
     "audit": "Auditing",
     "gate": "Deciding",
 }
-ROLE_ICONS = {
-    "engine": "sym_o_settings",
-    "operator": "sym_o_edit_note",
-    "teacher": "sym_o_menu_book",
-    "student": "sym_o_school",
-    "verifier": "sym_o_rule",
-    "auditor": "sym_o_policy",
-}
 
 
 class StepsCard:
@@ -161,7 +153,7 @@ def _workers(view: RunView, progress: Progress) -> None:
     with box("pw-meta"):
         if current is not None:
             with box(tag="span"):
-                icon(ROLE_ICONS.get(current.role, states.UNKNOWN_ICON))
+                icon(states.ROLE_ICONS.get(current.role, states.UNKNOWN_ICON))
                 text("role")
                 text(current.role, "pw-strong pw-ink")
             if current.tool:

@@ -77,6 +77,11 @@ def duration(seconds: float | None) -> str:
     return f"{hours} h {rest} min" if rest else f"{hours} h"
 
 
+def hours(seconds: float | None) -> str:
+    """Two decimals: 1.42 h."""
+    return DASH if seconds is None else f"{seconds / 3600:.2f} h"
+
+
 def short_hash(text: str) -> str:
     """The first eight digits of a hash, in two groups: 7c1e 90ab."""
     return f"{text[:4]} {text[4:8]}".strip() or DASH

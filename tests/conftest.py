@@ -10,7 +10,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-pytest_plugins = ["nicegui.testing.user_plugin"]
+pytest_plugins = ["nicegui.testing.user_plugin", "tests.models"]
 
 hypothesis.settings.register_profile("pawl", database=None, deadline=None, derandomize=True)
 hypothesis.settings.load_profile("pawl")

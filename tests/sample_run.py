@@ -15,12 +15,14 @@ from data.store import Store
 from data.tables import (
     Account,
     Audit,
+    Directive,
     Evaluation,
     Event,
     Harness,
     Job,
     Lease,
     Live,
+    ModelCall,
     Round,
     Run,
     Steer,
@@ -65,6 +67,7 @@ def finished_run(session: Session, run_id: str = "arith-carry-1") -> None:
         )
     )
     _steps(session, run_id, 2, ("prepare", "diagnose", "admit", "train", "blind", "gate"))
+    _costs(session, run_id)
 
 
 def running_run(session: Session, run_id: str = "arith-carry-2") -> None:
@@ -91,7 +94,16 @@ def running_run(session: Session, run_id: str = "arith-carry-2") -> None:
                 delivered_at=ago(minutes=9) if status else None,
             )
         )
+    _costs(session, run_id)
     session.add(Lease(project_id=PROJECT, device="CPU", run=run_id, round=2, purpose="train"))
+    session.flush()
+    account = session.get_one(Account, f"run:{run_id}")
+    account.model_uncertain, account.model_reserved = 30_000, 60_000
+    session.add(account)
+    said = "Keep every answer to the number alone.\nNo worked steps."
+    session.add(
+        Directive(id=f"{run_id}-dir-1", project_id=PROJECT, run=run_id, text=said, author="owner")
+    )
     _steps(session, run_id, 2, ("prepare", "diagnose", "admit"))
 
 
@@ -148,6 +160,9 @@ def hostile_run(session: Session, text: str, run_id: str = "hostile-1") -> None:
     event(session, run_id, 1, "message", text, role="operator")
     session.add(
         Steer(id=f"{run_id}-s", project_id=PROJECT, run=run_id, text=text, author=text[:60])
+    )
+    session.add(
+        Directive(id=f"{run_id}-d", project_id=PROJECT, run=run_id, text=text, author=text[:60])
     )
     _audit(session, run_id, 1, "leak", "rejected", text)
 
@@ -227,6 +242,7 @@ def _promoted_round(session: Session, run: str, dev: dict[str, Scores]) -> None:
         "best": "base",
     }
     session.add(row)
+    _admission(session, run)
     for kind in ("data", "leak", "train", "dev", "guard"):
         _audit(session, run, 1, kind, "approved", "no overlap with hidden sets")
     for number, (family, source, count) in enumerate(
@@ -235,6 +251,17 @@ def _promoted_round(session: Session, run: str, dev: dict[str, Scores]) -> None:
     ):
         for item in range(count):
             session.add(_training_row(run, family, source, f"{number}-{item}"))
+
+
+def _admission(session: Session, run: str) -> None:
+    """How the tasks of round 1 became rows."""
+    _evaluation(session, run, "base", 1, "train", _scores(380, 0.2, 9))
+    left_out = {"duplicate": 272, "enough of the task": 0, "mastered": 31, "family full": 97}
+    counts = {"rows": 1712, "trained": 1712, "candidates": 1700, "left_out": left_out}
+    counts["by_source"] = {"student": 900, "generator": 400, "replay": 412}
+    step = Step(run=run, round=1, step="admit", epoch=1, status="done", ended_at=ago(minutes=80))
+    step.result = counts | {"text": "1,712 rows, 24% replay"}
+    session.add(step)
 
 
 def _inconclusive_round(session: Session, run: str, dev: dict[str, Scores]) -> None:
@@ -400,7 +427,7 @@ def _audit(session: Session, run: str, round_: int, kind: str, verdict: str, tex
             version=f"candidate-{round_}",
             phase="admit",
             verdict=verdict,
-            reasons=[{"code": "R", "text": text}],
+            reasons=[{"code": "R", "text": text}, {"code": "N", "text": f"checked for {run}"}],
         )
     )
 
@@ -428,6 +455,35 @@ def _losses(session: Session, run: str, steps: int) -> None:
     for step in range(1, steps + 1, 2):
         loss = 0.35 + 1.2 * 0.985**step + 0.1 * Random(step).random()
         session.add(TrainPoint(run=run, round=2, step=step, loss=loss, seconds=step / 3))
+
+
+def _costs(session: Session, run: str) -> None:
+    """122 calls answered, one of unknown outcome; device time of both rounds and before them."""
+    for number in range(124):
+        status = {121: "uncertain", 122: "failed", 123: "sent"}.get(number, "answered")
+        session.add(
+            ModelCall(
+                project_id=PROJECT,
+                run=run,
+                round=1,
+                step="collect",
+                call_key=str(number),
+                role="teacher",
+                model="teacher-large",
+                request_hash="0",
+                status=status,
+            )
+        )
+    held = [(0, "prepare", 322), (1, "diagnose", 61), (1, "collect", 690), (1, "train", 1421)]
+    held += [(1, "develop", 301), (1, "blind", 412), (2, "diagnose", 60), (2, "collect", 261)]
+    for round_, purpose, seconds in held:
+        lease = Lease(project_id=PROJECT, device="CPU", run=run, round=round_, purpose=purpose)
+        lease.active_ms, lease.state = 1000 * seconds, "ended"
+        session.add(lease)
+        session.flush()
+    account = session.get_one(Account, f"run:{run}")
+    account.requests = 124
+    session.add(account)
 
 
 def _steps(session: Session, run: str, round_: int, done: tuple[str, ...]) -> None:

@@ -134,6 +134,16 @@ def test_a_lost_model_file_is_fetched_again_at_the_next_start(finished: Copy) ->
     assert code == 0 and model.is_file() and "Pawl can run here." in out
 
 
+def test_the_command_el_is_there_and_comes_back_without_a_network(finished: Copy) -> None:
+    command = finished.venv / "bin" / "el"
+    command.unlink()
+    assert finished.start(PIP_FIND_LINKS="/nonexistent")[0] == 0
+    ran = subprocess.run([command, "job"], capture_output=True, text=True, cwd="/", check=False)
+    # The scratch environment lacks the packages; that this folder's code asked for them is enough.
+    assert str(finished.folder / "app" / "cli" / "main.py") in ran.stderr
+    assert "No module named 'typer'" in ran.stderr
+
+
 def test_a_set_up_that_was_killed_is_made_anew_and_two_at_once_share_the_work(fresh: Copy) -> None:
     first = fresh.begin()
     wait_for(fresh.venv / "pyvenv.cfg")
@@ -211,4 +221,6 @@ def test_options_without_a_command_serve_and_pytest_gets_its_own_in_order() -> N
     assert run.parse([]).command == "serve"
     assert (run.parse(["--port", "9"]).command, run.parse(["--port", "9"]).port) == ("serve", 9)
     tests = run.parse(["test", "-k", "gate", "--long", "tests/engine", "-x"])
-    assert (tests.long, tests.pytest) == (True, ["-k", "gate", "tests/engine", "-x"])
+    assert (tests.long, tests.rest) == (True, ["-k", "gate", "tests/engine", "-x"])
+    asked = run.parse(["el", "job", "run", "list", "--json", "-h"])
+    assert (asked.command, asked.rest) == ("el", ["job", "run", "list", "--json", "-h"])

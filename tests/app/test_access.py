@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from app.access import Access, digest, new_key
+from app.access import Access
 from app.caller import ROLES
+from app.tokens import digest, new_key
 from data.home import Home, open_home
 from data.store import Store
 from data.tables import ApiKey, SignIn

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from app import doctor
+from app.doctor import GB
+from data.disk import Room
 from data.home import Home, HomeLock, open_home
 
 CARD = "NVIDIA H200, 143771 MiB, 580.95.05"
@@ -101,6 +103,31 @@ def test_a_home_that_cannot_be_made_is_broken(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     found = doctor.check_disk(tmp_path / "file" / "home")
     assert found.state == "broken" and "--home" in (found.mend or "")
+
+
+def test_a_disk_that_fills_up_is_told_before_it_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for share, state in ((79, "ok"), (81, "note")):
+        found = Room(total=100 * GB, used=share * GB, free=(100 - share) * GB)
+        monkeypatch.setattr(doctor, "room", lambda _, found=found: found)
+        assert doctor.check_disk(tmp_path).state == state
+    text, mend = doctor.check_disk(tmp_path).text, doctor.check_disk(tmp_path).mend or ""
+    assert "81% of the disk used" in text and "python3 run.py clean" in mend
+
+
+def test_what_the_parts_of_a_home_take_is_told(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert "nothing is kept" in doctor.check_home(home).text
+    open_home(home)
+    (home / "pawl.db").write_bytes(bytes(2_000_000))
+    (home / "runs" / "r").mkdir()
+    (home / "runs" / "r" / "rows.jsonl").write_bytes(bytes(5_500_000))
+    (home / "before-restore-x").mkdir()
+    (home / "before-restore-x" / "pawl.db").write_bytes(bytes(1_000_000))
+    assert doctor.check_home(home).text == (
+        f"8.5 MB at {home}: database 2.0 MB, runs 5.5 MB, backups 1.0 MB"
+    )
 
 
 def test_a_taken_port_is_told_unless_it_is_our_own_server(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from app import guard as guard_module
 from app import sign_in
 from app.access import Access
-from app.guard import Guard, safe_next
+from app.guard import Guard
+from app.refusals import safe_next
 from data.home import Home, open_home
 from data.store import Store
 
@@ -64,14 +65,18 @@ def access(home: Home) -> Iterator[Access]:
     store.close()
 
 
-def show(*, next_path: str, error: str | None, theme: str) -> str:
+def show(*, next_path: str, error: str | None, theme: str, base: str, by_password: bool) -> str:
     return f"sign in, then {next_path}; {error}; {theme}"
+
+
+def show_cli(**shown: object) -> str:
+    return str(shown)
 
 
 @pytest.fixture
 def app(access: Access) -> Guard:
     routes = [
-        *sign_in.routes(access, port=PORT, page=show),
+        *sign_in.routes(access, port=PORT, page=show, cli_page=show_cli),
         Route("/", page),
         Route("/runs/{run}", page),
         Route("/v1/runs", runs, methods=["GET", "POST"]),
@@ -136,7 +141,7 @@ async def test_a_foreign_host_is_misdirected_everywhere(
 
 @pytest.mark.parametrize("origin", [BASE, "https://lab.example"])
 async def test_own_and_configured_origins_pass(signed_in: httpx.AsyncClient, origin: str) -> None:
-    answer = await signed_in.post("/v1/runs", headers={"Origin": origin})
+    answer = await signed_in.post("/v1/runs", headers={"Origin": origin}, json={})
     assert answer.status_code == 200
 
 
@@ -230,18 +235,6 @@ async def test_failed_tries_make_the_next_ones_wait(browser: httpx.AsyncClient, 
     assert answer.status_code == 303
 
 
-async def test_the_wait_doubles_and_ends() -> None:
-    throttle = sign_in.Throttle()
-    waits = []
-    for _ in range(14):
-        throttle.failed("here")
-        waits.append(round(throttle.wait("here")))
-    assert waits == [0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60]
-    assert throttle.wait("elsewhere") == 0
-    throttle.succeeded("here")
-    assert throttle.wait("here") == 0
-
-
 async def test_signing_out_ends_the_session(signed_in: httpx.AsyncClient) -> None:
     cookie = signed_in.cookies[f"pawl_{PORT}"]
     answer = await signed_in.post("/session/end", headers={"Origin": BASE})
@@ -288,10 +281,20 @@ async def test_a_bearer_key_needs_no_origin_and_ignores_the_cookie(
 async def test_a_change_by_cookie_needs_to_come_from_this_site(
     signed_in: httpx.AsyncClient,
 ) -> None:
-    answer = await signed_in.post("/v1/runs")
+    answer = await signed_in.post("/v1/runs", json={})
     assert answer.status_code == 403
     same = {"Sec-Fetch-Site": "same-origin"}
-    assert (await signed_in.post("/v1/runs", headers=same)).status_code == 200
+    assert (await signed_in.post("/v1/runs", headers=same, json={})).status_code == 200
+
+
+@pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded"])
+async def test_a_change_by_cookie_needs_to_be_json(
+    signed_in: httpx.AsyncClient, kind: str | None
+) -> None:
+    headers = {"Origin": BASE} | ({"Content-Type": kind} if kind else {})
+    answer = await signed_in.post("/v1/runs", headers=headers, content=b"{}")
+    assert answer.status_code == 415
+    assert answer.json()["code"] == "INVALID_REQUEST"
 
 
 async def test_a_neighbours_cookie_of_our_name_does_not_lock_out(

@@ -9,10 +9,13 @@ from nicegui import ui
 from app import sign_in
 from app.access import Access
 from app.guard import Guard
+from app.rest import cli_sign_in, late
 from app.service import Service
 from data.home import open_home
 from data.store import Store
 from pages import site
+from pages.cli_sign_in_page import cli_sign_in_html
+from pages.nothing import nothing_here
 from pages.sign_in_page import sign_in_html
 from tests import sample_run
 
@@ -26,9 +29,13 @@ def serve(home_path: Path, port: int, hostile: str | None) -> None:
     sample_run.fill(store)
     if hostile:
         store.write(lambda session: sample_run.hostile_run(session, hostile))
-    site.register(Service(store, "CPU, 2 cores"), access)
-    for route in sign_in.routes(access, port=port, page=sign_in_html):
+    service = Service(store, "CPU, 2 cores")
+    site.register(service, access)
+    web.add_exception_handler(404, nothing_here(service, access))
+    ways_in = sign_in.routes(access, port=port, page=sign_in_html, cli_page=cli_sign_in_html)
+    for route in [*ways_in, *cli_sign_in.routes(access.grants)]:
         web.router.routes.insert(0, route)
+    late.mount(web, service)
 
     def guard() -> None:
         assert web.middleware_stack is not None

@@ -22,6 +22,10 @@ PAGES = {
     "live": "/runs/arith-carry-2?tab=live",
     "evaluations": f"{RUN}?tab=evaluations",
     "rounds": f"{RUN}?tab=rounds",
+    "audits": f"{RUN}?tab=audits",
+    "directives": "/runs/arith-carry-2?tab=directives",
+    "cost": "/runs/arith-carry-2?tab=cost",
+    "start": "/start",
     "simulated": "/runs/carry-rehearsal-1?tab=evaluations",
 }
 GROUND = {"light": "rgb(246, 246, 243)", "dark": "rgb(17, 18, 20)"}
@@ -248,16 +252,56 @@ def test_a_narrow_list_shows_cards_and_all_columns_on_demand(console: Console, p
     assert overflow(page) <= 0  # the table scrolls inside its card
 
 
+def test_a_run_is_started_steered_and_stopped_by_keyboard_and_phone(
+    console: Console, page: Page
+) -> None:
+    page.goto(f"{console.url}/start")
+    page.get_by_label("Run id").fill("by-hand-1")
+    start = page.get_by_role("button", name="Start")
+    start.focus()
+    page.keyboard.press("Enter")
+    brief = page.get_by_label("Brief")
+    expect(page.get_by_text("brief: give 1 to 4000")).to_be_visible()
+    expect(brief).to_be_focused()
+    page.keyboard.type("Learn sums that carry.")
+    start.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="by-hand-1")).to_be_visible()
+    page.set_viewport_size({"width": 390, "height": 844})
+    foot = page.locator(".pw-footbar")
+    foot.get_by_role("button", name="Steer").click()
+    page.get_by_label("Steer", exact=True).fill("Short answers.")
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_text("queued, waits for the next turn")).to_be_visible()
+    foot.get_by_role("button", name="Stop…").click()
+    expect(page.get_by_text("The run ends at once.")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_text("The run ends at once.")).to_be_hidden()
+
+
+def test_an_action_is_chosen_in_the_menu_of_a_row(console: Console, page: Page) -> None:
+    page.goto(f"{console.url}/?q=arith-carry-1")
+    page.get_by_role("button", name="Actions of arith-carry-1").click()
+    page.get_by_text("New from this").click()
+    expect(page.get_by_label("Brief")).to_have_value("Learn sums that carry.")
+    expect(page.get_by_label("Run id")).to_have_value("arith-carry-3")
+
+
 # What must not happen
 
 
-@pytest.mark.parametrize("tab", ["overview", "evaluations", "rounds"])
+@pytest.mark.parametrize(
+    "tab", ["overview", "evaluations", "rounds", "audits", "directives", "cost"]
+)
 def test_what_models_and_people_write_never_runs(console: Console, page: Page, tab: str) -> None:
     page.goto(f"{console.url}/runs/hostile-1?tab={tab}")
     expect(page.get_by_text(HOSTILE).first).to_be_visible()
     if tab == "rounds":
         page.get_by_role("button", name="Details of round 1").click()
         expect(page.get_by_text("Rows by family")).to_be_visible()
+    if tab == "audits":
+        page.get_by_role("button", name="Reasons of leak, round 1").click()
+        expect(page.get_by_text("checked for hostile-1")).to_be_visible()
     page.wait_for_timeout(300)
     assert page.evaluate("window.pwned") is None
     assert page.locator("img").count() == 0

@@ -1,7 +1,9 @@
 """A signed-in user of the console over a store of sample runs, behind the real guard."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nicegui import app as web
@@ -12,6 +14,7 @@ from app.guard import Guard
 from app.service import Service
 from data.home import open_home
 from data.store import Store
+from data.tables import User as Person
 from tests import sample_run
 
 PORT = 8710
@@ -34,9 +37,11 @@ def access(store: Store, tmp_path: Path) -> Access:
 @pytest.fixture
 def empty(user: User, store: Store, access: Access) -> User:
     """Signed in to a project without runs."""
-    from pages import site  # dropped from sys.modules between tests, so imported anew
+    from pages import nothing, site  # dropped from sys.modules between tests, so imported anew
 
-    site.register(Service(store, "CPU, 2 cores"), access)
+    service = Service(store, "CPU, 2 cores")
+    site.register(service, access)
+    web.add_exception_handler(404, nothing.nothing_here(service, access))
     web.middleware_stack = Guard(
         web.build_middleware_stack(), access=access, port=PORT, allowed_hosts=["test"]
     )
@@ -60,3 +65,21 @@ def texts(user: User) -> list[str]:
 
     with user:
         return [label.text for label in ElementFilter(kind=ui.label)]
+
+
+async def until(condition: Callable[[], object], seconds: float = 5) -> None:
+    """Wait for what a handler or a look of the page brings about."""
+    for _ in range(int(seconds / 0.05)):
+        if condition():
+            return
+        await asyncio.sleep(0.05)
+    assert condition()
+
+
+def demote(store: Store, role: str = "viewer") -> None:
+    """Take rights away from the signed-in owner."""
+
+    def change(session: Any) -> None:
+        session.get_one(Person, "owner").role = role
+
+    store.write(change)

@@ -7,15 +7,17 @@ from typing import Any
 import pytest
 from nicegui import Client, ui
 from nicegui.testing import User
+from sqlmodel import select
 
 from app.access import Access, cookie_name
 from data.events import append
 from data.lifecycle import move
 from data.store import Store
-from data.tables import Event, Project, Run
+from data.tables import Event, Lease, Project, Run
 from tests import sample_run
 from tests.pages.conftest import PORT, texts
 
+TABS = ["overview", "evaluations", "rounds", "audits", "directives", "cost"]
 RUNNING, FINISHED, SIMULATED = "arith-carry-2", "arith-carry-1", "carry-rehearsal-1"
 
 
@@ -88,7 +90,7 @@ async def test_a_tab_goes_into_the_address_and_back_leaves_it(console: User) -> 
     assert tabs.value == "overview"
 
 
-@pytest.mark.parametrize("tab", ["overview", "evaluations", "rounds"])
+@pytest.mark.parametrize("tab", TABS)
 async def test_a_simulated_run_says_so_on_every_tab(console: User, tab: str) -> None:
     await console.open(f"/runs/{SIMULATED}?tab={tab}")
     await console.should_see("Simulated")
@@ -107,8 +109,34 @@ async def test_a_missing_run_and_a_foreign_one_look_the_same(console: User, stor
     for run in ("spatial-grid-1", "spatial-grid-9"):
         answer = await console.http_client.get(f"/runs/{run}")
         assert answer.status_code == 404
-        pages.append(f"no run {run}" in answer.text)
+        pages.append(f"no run {run}" in answer.text and "Nothing is here" in answer.text)
     assert pages == [True, True]
+
+
+async def test_an_unknown_address_keeps_the_frame_and_leads_back(console: User) -> None:
+    answer = await console.http_client.get("/no/such/page")
+    assert answer.status_code == 404
+    for words in ("There is no page /no/such/page.", "All model loops", "CPU, 2 cores"):
+        assert words in answer.text
+    assert "This page doesn" not in answer.text
+
+
+async def test_an_unknown_address_of_the_api_is_json(console: User) -> None:
+    answer = await console.http_client.get("/v1/no/such/page")
+    assert answer.status_code == 404
+    assert answer.json() == {"code": "NOT_FOUND", "message": "there is no /v1/no/such/page here"}
+
+
+async def test_the_device_box_follows_the_page(console: User, store: Store) -> None:
+    await console.open(f"/runs/{RUNNING}")
+    await console.should_see("Train, arith-carry-2")
+
+    def end(session: Any) -> None:
+        for lease in session.exec(select(Lease)).all():
+            lease.state = "ended"
+
+    store.write(end)
+    await console.should_see("Idle", retries=45)
 
 
 async def test_what_happens_appears_until_the_run_has_ended(console: User, store: Store) -> None:
@@ -154,7 +182,7 @@ async def test_a_sign_out_elsewhere_leads_to_the_sign_in_page(
 HOSTILE = "<script>window.pwned=1</script><img src=x onerror=window.pwned=1>{{7*7}}`${1}`"
 
 
-@pytest.mark.parametrize("tab", ["overview", "evaluations", "rounds"])
+@pytest.mark.parametrize("tab", TABS)
 async def test_what_models_and_people_write_is_text(console: User, store: Store, tab: str) -> None:
     store.write(lambda session: sample_run.hostile_run(session, HOSTILE))
     await console.open(f"/runs/hostile-1?tab={tab}")

@@ -1,0 +1,133 @@
+"""What the service returns about jobs, logs and checkpoints.
+
+In jobs unknown keys are left out: the published client lays a job over its `training`, where a null
+would hide what is known.
+"""
+
+from typing import Any
+
+from pydantic import BaseModel, SerializerFunctionWrapHandler, model_serializer
+
+
+class Sparse(BaseModel):
+    """Leaves out what is not known."""
+
+    @model_serializer(mode="wrap")
+    def known(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The fields that have a value."""
+        return {name: value for name, value in handler(self).items() if value is not None}
+
+
+class CheckpointPath(BaseModel):
+    path: str  # envloop://JOB/CHECKPOINT
+
+
+class Training(Sparse):
+    """A training job's inside. `tags` and `user_metadata` always hold the same labels."""
+
+    base_model: str | None = None
+    model_id: str
+    model_ids: list[str]
+    transitions: list[Any]
+    lora_rank: int | None = None
+    checkpoint: CheckpointPath | None = None
+    bookkeeping: bool | None = None  # true: nothing is trained
+    tags: dict[str, str]
+    user_metadata: dict[str, str]
+
+
+class JobItem(Sparse):
+    job_id: str
+    type: str  # train | inference | agent | sandbox
+    status: str  # queued pending starting running recovering cancelling completed failed cancelled
+    created_at: str
+    updated_at: str
+    finished_at: str | None = None
+    reason: str | None = None
+    training: Training | None = None
+
+
+class JobPage(BaseModel):
+    items: list[JobItem]
+    next_cursor: str | None = None
+    observed_at: str
+
+
+class JobResult(BaseModel):
+    job_id: str
+    status: str
+    metrics: dict[str, float]
+
+
+class JobStopped(BaseModel):
+    job_id: str
+    status: str
+
+
+class JobEvent(BaseModel):
+    resource_id: str
+    status: str
+    at: str
+    source: str
+
+
+class JobEventPage(BaseModel):
+    items: list[JobEvent]
+    next_cursor: str | None = None
+
+
+class LogLine(BaseModel):
+    id: str
+    at: str
+    source: str  # system | runtime
+    stream: str
+    level: str  # info | error
+    content: str
+
+
+class LogPage(BaseModel):
+    """Part of a log. Following it ends where `eof` is true and `has_more` false."""
+
+    items: list[LogLine]
+    next_cursor: str | None
+    has_more: bool
+    eof: bool
+    collection_status: str
+    truncated: bool = False
+    dropped_bytes: int = 0
+    sources: list[str]
+
+
+class CheckpointFile(BaseModel):
+    name: str
+    size_bytes: int
+    sha256: str
+
+
+class CheckpointItem(BaseModel):
+    checkpoint_id: str
+    checkpoint_type: str
+    base_model: str
+    job_id: str
+    train_job_id: str
+    training_run_id: str
+    tinker_checkpoint_id: str
+    tinker_path: str
+    created_at: str
+    files: list[CheckpointFile]
+
+
+class CheckpointPage(BaseModel):
+    items: list[CheckpointItem]
+    next_cursor: str | None = None
+
+
+class TrainingModel(BaseModel):
+    name: str
+    recipes: list[str]
+    simulated: bool
+
+
+class TrainingModelPage(BaseModel):
+    items: list[TrainingModel]
+    next_cursor: str | None = None

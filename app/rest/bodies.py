@@ -1,0 +1,45 @@
+"""JSON bodies, read after caller and run are known: who may not act learns nothing of a body."""
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from app.steering import is_unicode
+
+LARGEST = 256 * 1024  # bytes; the longest brief takes 48,000 in its longest spelling
+
+
+async def json_object(request: Request) -> dict[str, Any]:
+    """The body as a JSON object of at most 256 KiB; an empty body is an empty object."""
+    raw = b""
+    async for chunk in request.stream():
+        raw += chunk
+        if len(raw) > LARGEST:
+            raise HTTPException(413, f"send at most {LARGEST} bytes")
+    try:
+        text = raw.decode() or "{}"
+        body = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _refused(f"this is not JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise _refused("send a JSON object")
+    if "\\ud" in text.lower() and not is_unicode(json.dumps(body, ensure_ascii=False)):
+        raise _refused("there is half a character in a text")
+    return body
+
+
+Body = Annotated[dict[str, Any], Depends(json_object)]
+
+
+def described(schema: Mapping[str, Any], example: Mapping[str, Any]) -> dict[str, Any]:
+    """What the route's documentation says of its body."""
+    content = {"application/json": {"schema": schema, "example": example}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def _refused(message: str) -> RequestValidationError:
+    return RequestValidationError([{"loc": ("body",), "msg": message, "type": "json"}])

@@ -1,0 +1,140 @@
+"""Jobs over REST: what was trained, how it went, its log and checkpoints."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path, Query
+
+from app import job_logs, job_shapes
+from app.rest.answers import refusals
+from app.rest.asking import Deployer, Reader, Runner, Served, Stopper
+from app.rest.bodies import described
+from app.rest.loops import Counted, Cursor, Limit
+from app.rest.paths import Name
+
+router = APIRouter(prefix="/job", tags=["Jobs"])
+
+JobId = Annotated[Name, Path(description="the job's id", examples=["sums-1-r1"])]
+Type = Literal["agent", "sandbox", "train", "inference"]
+Status = Literal[
+    "queued",
+    "pending",
+    "starting",
+    "running",
+    "recovering",
+    "cancelling",
+    "completed",
+    "failed",
+    "cancelled",
+]
+
+
+@router.get("", responses=refusals())
+def list_jobs(
+    service: Served,
+    caller: Reader,
+    type: Annotated[Type | None, Query(description="all kinds without one")] = None,
+    status: Annotated[Status | None, Query(description="all states without one")] = None,
+    limit: Limit = 25,
+    cursor: Cursor = None,
+) -> job_shapes.JobPage:
+    """The project's jobs, newest first. Labels of a loop's job name its run and round."""
+    return service.list_jobs(caller, type=type, status=status, limit=limit, cursor=cursor)
+
+
+@router.post(
+    "", responses=refusals(), openapi_extra=described({"type": "object"}, {"type": "train"})
+)
+def submit(service: Served, caller: Runner) -> None:
+    """Refused: jobs come from loops."""
+    service.unsupported(caller, "training.run", "submitting a job by hand")
+
+
+# Fixed names come before {job}, which would swallow them.
+
+
+@router.get("/training-models", responses=refusals())
+def training_models(service: Served, caller: Reader) -> job_shapes.TrainingModelPage:
+    """The base models that can be trained here."""
+    return service.training_models(caller)
+
+
+@router.get("/checkpoints", responses=refusals())
+def checkpoints(
+    service: Served,
+    caller: Reader,
+    train_job_id: Annotated[str | None, Query(description="of this job alone")] = None,
+    job_id: Annotated[str | None, Query(description="the same under another name")] = None,
+    run_id: Annotated[str | None, Query(description="of this run alone")] = None,
+    limit: Limit = 25,
+    cursor: Counted = None,
+) -> job_shapes.CheckpointPage:
+    """What was trained and is whole on disk, newest first."""
+    job = train_job_id if train_job_id is not None else job_id
+    return service.checkpoints(caller, job=job, run=run_id, limit=limit, cursor=cursor)
+
+
+@router.get("/{job}", responses=refusals(404))
+def job(service: Served, caller: Reader, job: JobId) -> job_shapes.JobItem:
+    """One job."""
+    return service.job(caller, job)
+
+
+@router.get("/{job}/result", responses=refusals(404))
+def result(service: Served, caller: Reader, job: JobId) -> job_shapes.JobResult:
+    """A job's outcome in figures."""
+    return service.job_result(caller, job)
+
+
+@router.get("/{job}/events", responses=refusals(404))
+def events(service: Served, caller: Reader, job: JobId) -> job_shapes.JobEventPage:
+    """When the job entered which state."""
+    return service.job_events(caller, job)
+
+
+@router.get("/{job}/logs", responses=refusals(404))
+def logs(
+    service: Served,
+    caller: Reader,
+    job: JobId,
+    source: Annotated[
+        Literal["all", "system", "runtime"],
+        Query(description="`system`: the engine's events, `runtime`: training steps"),
+    ] = "all",
+    tail: Annotated[
+        int, Query(ge=0, le=job_logs.MOST, description="how many last lines to begin with")
+    ] = 200,
+    limit: Annotated[int, Query(ge=1, le=job_logs.MOST, description="lines in a page")] = 200,
+    cursor: Annotated[
+        str | None,
+        Query(
+            description="go on after it: a next_cursor; then tail is ignored",
+            json_schema_extra={"pattern": f"^{job_logs.CURSOR.pattern}$"},
+        ),
+    ] = None,
+) -> job_shapes.LogPage:
+    """Part of a log; following it ends where `eof` is true and `has_more` false."""
+    return service.job_logs(caller, job, source=source, tail=tail, limit=limit, cursor=cursor)
+
+
+@router.post("/{job}/stop", responses=refusals(404, 409))
+def stop(service: Served, caller: Stopper, job: JobId) -> job_shapes.JobStopped:
+    """Ask for the job's end. A loop's job ends with its run, which stops after its round."""
+    return service.stop_job(caller, job)
+
+
+@router.post("/{job}/pause", responses=refusals(404, 409))
+def pause(service: Served, caller: Deployer, job: JobId) -> job_shapes.JobItem:
+    """Pause a deployed model; other jobs know no such action."""
+    return service.change_endpoint(caller, job, "pause")
+
+
+@router.post("/{job}/resume", responses=refusals(404, 409))
+def resume(service: Served, caller: Deployer, job: JobId) -> job_shapes.JobItem:
+    """Resume a deployed model; other jobs know no such action."""
+    return service.change_endpoint(caller, job, "resume")
+
+
+@router.post("/{job}/wake", responses=refusals(404, 409))
+def wake(service: Served, caller: Deployer, job: JobId) -> job_shapes.JobItem:
+    """Wake a deployed model; other jobs know no such action."""
+    return service.change_endpoint(caller, job, "wake")

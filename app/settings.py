@@ -1,0 +1,145 @@
+"""Settings of this server: their names, what they may hold, and the values in force."""
+
+import ipaddress
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from pydantic import BaseModel
+from sqlmodel import Session, select
+
+from app.caller import Caller
+from app.errors import InvalidRequest
+from data.store import Store
+from data.tables import Setting, now
+
+HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?|\[[0-9a-f:.]+\]")
+ORIGIN = re.compile(r"https?://(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
+ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*")
+
+Proxy = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class Network:
+    """How this server is reached: names it answers to, sites it trusts, proxies it believes."""
+
+    hosts: frozenset[str] = frozenset()
+    origins: frozenset[str] = frozenset()
+    proxies: tuple[Proxy, ...] = ()
+    root_path: str = ""
+
+
+class SettingInfo(BaseModel):
+    """A setting with its value; an empty one is not set."""
+
+    name: str
+    value: str
+    about: str
+
+
+class Settings:
+    """Reads and writes settings. What is set acts at once: this process is the one writer."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.network = self._read_network()
+
+    def set(self, caller: Caller, name: str, value: str) -> SettingInfo:
+        """Give a setting a value, "" for none; InvalidRequest says what it may hold."""
+        caller.need("admin")
+        if name not in KINDS:
+            raise InvalidRequest(f"there is no setting {name}; there are {', '.join(KINDS)}")
+        check, about = KINDS[name]
+        checked = check(value.strip())
+        self._store.write(partial(_put, name, checked))
+        self.network = self._read_network()
+        return SettingInfo(name=name, value=checked, about=about)
+
+    def list_all(self, caller: Caller) -> list[SettingInfo]:
+        """Every setting there is."""
+        caller.need("admin")
+        values = self._values()
+        return [
+            SettingInfo(name=name, value=values.get(name, ""), about=about)
+            for name, (_, about) in KINDS.items()
+        ]
+
+    def _values(self) -> dict[str, str]:
+        with self._store.read() as session:
+            return {row.name: row.value for row in session.exec(select(Setting))}
+
+    def _read_network(self) -> Network:
+        values = self._values()
+        proxies = _words(values.get("trusted_proxies", ""))
+        return Network(
+            hosts=frozenset(_words(values.get("allowed_hosts", ""))),
+            origins=frozenset(_words(values.get("allowed_origins", ""))),
+            proxies=tuple(ipaddress.ip_network(one, strict=False) for one in proxies),
+            root_path=values.get("root_path", ""),
+        )
+
+
+def check_hosts(value: str) -> str:
+    """Host names without a port, separated by commas."""
+    for host in _words(value):
+        if not HOST_NAME.fullmatch(host):
+            raise InvalidRequest(
+                f"allowed_hosts: {host!r} is not a host name; give names without scheme and port, "
+                "such as lab.example,10.0.0.7"
+            )
+    return ",".join(_words(value))
+
+
+def _check_origins(value: str) -> str:
+    for origin in _words(value):
+        if not ORIGIN.fullmatch(origin):
+            raise InvalidRequest(
+                f"allowed_origins: {origin!r} is not an origin such as https://lab.example"
+            )
+    return ",".join(_words(value))
+
+
+def _check_proxies(value: str) -> str:
+    for proxy in _words(value):
+        try:
+            ipaddress.ip_network(proxy, strict=False)
+        except ValueError:
+            raise InvalidRequest(
+                f"trusted_proxies: {proxy!r} is not an address or network such as 127.0.0.1"
+            ) from None
+    return ",".join(_words(value))
+
+
+def _check_root_path(value: str) -> str:
+    path = value.rstrip("/")
+    if not ROOT_PATH.fullmatch(path):
+        raise InvalidRequest(f"root_path: {value!r} is not a path such as /lab")
+    return path
+
+
+def _check_queue_limit(value: str) -> str:
+    if value and not re.fullmatch("[0-9]{1,4}", value):
+        raise InvalidRequest(f"queue_limit: {value!r} is not a number from 0 to 9999")
+    return value
+
+
+KINDS: dict[str, tuple[Callable[[str], str], str]] = {
+    "allowed_hosts": (check_hosts, "names under which this server is reached, besides loopback"),
+    "allowed_origins": (_check_origins, "other sites whose pages may talk to this server"),
+    "default_student": (str, "gateway model of a dry run that names none, instead of sim/student"),
+    "queue_limit": (_check_queue_limit, "live runs that may wait for the device, instead of 20"),
+    "root_path": (_check_root_path, "path below which a proxy shows the console, such as /lab"),
+    "trusted_proxies": (_check_proxies, "proxies whose X-Forwarded-For and -Proto are believed"),
+}
+
+
+def _words(value: str) -> list[str]:
+    return [word for word in value.lower().replace(",", " ").split() if word]
+
+
+def _put(name: str, value: str, session: Session) -> None:
+    row = session.get(Setting, name) or Setting(name=name, value=value)
+    row.value, row.updated_at = value, now()
+    session.add(row)

@@ -1,0 +1,76 @@
+"""The tab Owner directives: what stands for all later rounds, and a form to add to it."""
+
+from nicegui import ui
+
+from app.caller import Caller
+from app.shapes import DirectiveShape
+from pages.ask import ask, place_refusal
+from pages.browser import When
+from pages.live import Panel, Part
+from pages.parts import box, card, hint, text
+from pages.place import Place
+from pages.run_view import RunView
+
+LONGEST = 4000
+
+
+def panels(view: RunView, _place: Place) -> list[Part]:
+    """Draw the tab; the list, which the page refreshes."""
+    drawn: list[Part] = []
+    with box("pw-cols2"):
+        with box("pw-stack"):
+            shown = Panel(
+                lambda: _list(view.detail.directives), lambda: list(view.detail.directives)
+            )
+            drawn.append(shown)
+        if "training.run" in view.visitor.caller.capabilities:
+            _form(view, shown)
+    return drawn
+
+
+def _list(directives: list[DirectiveShape]) -> None:
+    with card("Owner directives", "standing instructions, newest first"):
+        if not directives:
+            text("No directive was given.", "pw-quiet", "div")
+        for one in reversed(directives):
+            with box("pw-rec"):
+                text(one.text, "pw-q pw-lines-kept", "div")
+                with box("pw-trail"), box(tag="span"):
+                    text(f"{one.author},")
+                    When(one.at)
+
+
+def _form(view: RunView, shown: Panel) -> None:
+    with card("Add a directive"), box("pw-cb"):
+        text(
+            "It stands for every later round; steering is for the moment. Plans that follow it "
+            "cite it.",
+            "pw-2 pw-small",
+            "div",
+        )
+        if not view.detail.config.get("operator_model"):
+            hint("The built-in planner of this run reads no text, so it cannot follow a directive.")
+        field = ui.textarea().props(
+            f'outlined autogrow counter maxlength={LONGEST} aria-label="Directive"'
+        )
+        field.classes("pw-wide pw-gap").mark("directive")
+        note = box()
+
+        async def add() -> None:
+            said = str(field.value or "")
+
+            def call(caller: Caller) -> None:
+                view.service.add_directive(caller, view.run, said)
+                view.read_directives()
+
+            button.disable()
+            refused = await ask(view.visitor, call)
+            button.enable()
+            place_refusal(refused, {"text": field}, note)
+            if refused is None:
+                field.value = ""
+                shown.refresh()
+
+        with box("pw-row pw-foot"):
+            button = ui.button("Add", color=None, on_click=add).props("no-caps outline")
+            button.mark("add-directive")

@@ -1,0 +1,151 @@
+"""The fields of a new run: what is asked, how it is prefilled, and what is sent to the service."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nicegui import ui
+from nicegui.elements.mixins.validation_element import ValidationElement
+
+from app.shapes import StartOptions
+from pages.parts import box, named, text
+from pages.run_dialogs import CAPS, LONGEST, whole
+
+ANY = ""  # leave it to the preset or the server
+MODEL_CAP_USD = 5.0  # proposed, to be confirmed by whoever starts
+
+
+class StartForm:
+    """Draws the fields; `fields()` is what they say, `changed` is called when one says another."""
+
+    def __init__(
+        self,
+        options: StartOptions,
+        base_models: list[str],
+        given: Mapping[str, Any],
+        changed: Callable[[], None],
+    ) -> None:
+        self._options, self._base_models, self._changed = options, base_models, changed
+        self._given = {**given, **given.get("limits", {})}
+        self._presets = {preset.name: preset for preset in options.presets}
+        self.elements: dict[str, ValidationElement[Any]] = {}
+        self._draw()
+        self._tell_preset()
+
+    def fields(self) -> dict[str, Any]:
+        """The fields that say something, as the service takes them."""
+        dry = bool(self._dry.value)
+        said = {name: whole(element.value) for name, element in self.elements.items()}
+        said |= {"run": str(said["run"] or "").strip(), "brief": str(said["brief"] or "")}
+        said.pop("base_model" if dry else "student_model")
+        limits = {name: said.pop(name) for name in CAPS} | self._counts()
+        said |= {"dry_run": dry or None, "min_gain": self._given.get("min_gain")}
+        kept = {name: value for name, value in said.items() if value is not None}
+        return kept | {"limits": {name: v for name, v in limits.items() if v is not None}}
+
+    def _counts(self) -> dict[str, Any]:
+        """Limits of the run that this one is made from which have no field here."""
+        limits = self._given.get("limits", {})
+        return {name: value for name, value in limits.items() if name not in CAPS}
+
+    def _draw(self) -> None:
+        with box("pw-two-fields"):
+            with box():
+                self._add("run", "Run id", ui.input())
+                text("Lower-case letters, digits, dashes.", "pw-2 pw-small", "div")
+            with box():
+                names = list(self._presets)
+                self._add("preset", "Preset", ui.select(names, value=self._first_preset(names)))
+                self._words = text("", "pw-2 pw-small pw-break", "div")
+        self._add("brief", "Brief", ui.textarea(), f"autogrow counter maxlength={LONGEST}")
+        text("What the loop should work towards; every round reads it.", "pw-2 pw-small", "div")
+        with box("pw-two-fields"):
+            domains = {ANY: "As the preset says", **self._options.domains}
+            self._add("domain", "Domain", ui.select(domains, value=ANY))
+            self._add("rounds", "Rounds", ui.number(min=1, max=1000, step=1))
+        self._section("Caps", "A hard stop each. Only the first is required.")
+        with box("pw-two-fields"):
+            for name, label in CAPS.items():
+                proposed = MODEL_CAP_USD if name == "max_model_cost_usd" else None
+                self._add(name, label, ui.number(min=0, value=proposed))
+        self._section("Models", "")
+        self._draw_models()
+        self._draw_also()
+        self._switched()
+
+    def _draw_models(self) -> None:
+        self._dry = ui.switch("Dry run", value=bool(self._given.get("dry_run")))
+        self._dry.on_value_change(self._switched)
+        self._dry_words = text(
+            "Nothing is trained: a gateway model answers in the student's place. It spends model "
+            "budget and improves nothing.",
+            "pw-2 pw-small",
+            "div",
+        )
+        gateway = {name: name for name in self._options.gateway_models}
+        bases = {ANY: "As the preset says", **{name: name for name in self._base_models}}
+        with box("pw-two-fields"):
+            self._base = self._add("base_model", "Base model", ui.select(bases, value=ANY))
+            usual = {ANY: "The server's own", **gateway}
+            student = ui.select(usual, value=ANY)
+            self._student = self._add("student_model", "Student of the dry run", student)
+            self._add("seed", "Seed", ui.number(step=1, placeholder="None: not repeatable"))
+            planner, teacher = {ANY: "Built in", **gateway}, {ANY: "Built in", **gateway}
+            self._add("operator_model", "Planner", ui.select(planner, value=ANY))
+            self._add("teacher_model", "Teacher", ui.select(teacher, value=ANY))
+
+    def _first_preset(self, names: list[str]) -> str:
+        asked = self._given.get("preset")
+        return asked if asked in names else "default" if "default" in names else names[0]
+
+    def _section(self, title: str, about: str) -> None:
+        with box("pw-row pw-section"):
+            text(title, "pw-h3", "h3")
+            text(about, "pw-2 pw-small")
+
+    def _add(
+        self, name: str, label: str, element: ValidationElement[Any], props: str = ""
+    ) -> ui.element:
+        """Take a field in: labelled, prefilled, followed; the label and the field come back."""
+        with box() as both:
+            text(label, "pw-label", "div")
+            element.move(both)
+        element.props(f"outlined dense {props}").classes("pw-wide").mark(f"field-{name}")
+        if isinstance(element, ui.select):
+            named(element, label)
+        else:
+            element.props["aria-label"] = label
+        given = self._given.get(name)
+        options = getattr(element, "options", None)
+        if given is not None and (options is None or given in options):
+            element.value = given
+        element.on_value_change(lambda: self._told(name))
+        self.elements[name] = element
+        return both
+
+    def _told(self, name: str) -> None:
+        self.elements[name].error = None
+        if name == "preset":
+            self._tell_preset()
+        self._changed()
+
+    def _tell_preset(self) -> None:
+        """The preset's own words, and what it sets where a field stays empty."""
+        preset = self._presets[str(self.elements["preset"].value)]
+        self._words.text = preset.words
+        self.elements["rounds"].props["placeholder"] = str(preset.rounds or "")
+
+    def _switched(self) -> None:
+        dry = bool(self._dry.value)
+        self._dry_words.set_visibility(dry)
+        self._student.set_visibility(dry)
+        self._base.set_visibility(not dry)
+        self._changed()
+
+    def _draw_also(self) -> None:
+        """What is taken over from another run and has no field here."""
+        over = self._counts()
+        if self._given.get("min_gain") is not None:
+            over["min_gain"] = self._given["min_gain"]
+        if over:
+            told = ", ".join(f"{name} {value}" for name, value in over.items())
+            text(f"Also taken over: {told}", "pw-2 pw-small pw-gap", "div")

@@ -1,0 +1,54 @@
+"""A server that is not Pawl: it answers as told and remembers what it was asked."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+
+class Stranger:
+    """Started on a free port; `asked` has (request line, headers) of every request.
+
+    Every request is answered with `status` and `body`.
+    """
+
+    def __init__(self, body: Any = None, status: int = 200, kind: str = "application/json") -> None:
+        self.body, self.status, self.kind = body, status, kind
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        stranger = self
+
+        class Handler(_Handler):
+            owner = stranger
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self._server.server_address[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    owner: Stranger
+
+    def do_GET(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.owner.asked.append((self.requestline, headers))
+        body = self.owner.body
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(self.owner.status)
+        self.send_header("Content-Type", self.owner.kind)
+        self.send_header("Content-Length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    do_POST = do_CONNECT = do_GET
+
+    def log_message(self, *_: object) -> None:
+        """Silent."""
