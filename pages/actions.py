@@ -10,6 +10,7 @@ from app.errors import ServiceError
 from app.shapes import Live, RunDetail, RunSummary
 from pages import run_dialogs
 from pages.acting import Acting
+from pages.browser import address
 from pages.live import Panel
 from pages.offers import Offer, offers
 from pages.parts import box, icon, text
@@ -26,7 +27,7 @@ DIALOGS: dict[str, Callable[[Acting, RunDetail, Live], None]] = {
 async def act(acting: Acting, action: str, run: str) -> None:
     """Open what an action on a run needs: a dialog over the run as it is now, or the start form."""
     if action == "new":
-        ui.navigate.to(f"/start?from={run}")
+        ui.navigate.to(address("/start", {"from": run}))
         return
     caller = acting.visitor.still()
     if caller is None:

@@ -25,8 +25,7 @@ def panels(view: RunView, _place: Place) -> list[Part]:
             await asyncio.to_thread(view.read, RunView.read_cost, whole=True)
         except ServiceError as error:
             ui.notify(str(error), type="negative")
-        for part in drawn:
-            part.refresh()
+        view.show()
 
     with box("pw-card pw-money", "section").props('aria-label="Model spend"'):
         with box("pw-row pw-between pw-wrap"):

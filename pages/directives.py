@@ -16,16 +16,12 @@ LONGEST = 4000
 
 def panels(view: RunView, _place: Place) -> list[Part]:
     """Draw the tab; the list, which the page refreshes."""
-    drawn: list[Part] = []
     with box("pw-cols2"):
         with box("pw-stack"):
-            shown = Panel(
-                lambda: _list(view.detail.directives), lambda: list(view.detail.directives)
-            )
-            drawn.append(shown)
+            shown = Panel(lambda: _list(view.detail.directives), lambda: view.detail.directives)
         if "training.run" in view.visitor.caller.capabilities:
-            _form(view, shown)
-    return drawn
+            _form(view)
+    return [shown]
 
 
 def _list(directives: list[DirectiveShape]) -> None:
@@ -40,7 +36,7 @@ def _list(directives: list[DirectiveShape]) -> None:
                     When(one.at)
 
 
-def _form(view: RunView, shown: Panel) -> None:
+def _form(view: RunView) -> None:
     with card("Add a directive"), box("pw-cb"):
         text(
             "It stands for every later round; steering is for the moment. Plans that follow it "
@@ -69,7 +65,7 @@ def _form(view: RunView, shown: Panel) -> None:
             place_refusal(refused, {"text": field}, note)
             if refused is None:
                 field.value = ""
-                shown.refresh()
+                view.show()
 
         with box("pw-row pw-foot"):
             button = ui.button("Add", color=None, on_click=add).props("no-caps outline")

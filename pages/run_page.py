@@ -105,6 +105,7 @@ class RunPage:
             buttons.append(Buttons(acting, lambda: view.detail, "foot"))
         self._head: list[Part] = [*head, *buttons]
         self._body = box("pw-page")
+        view.show = self._show
         await self._draw_tab()
         if not view.ended:
             self._poll = Poll(self._look)
@@ -167,11 +168,14 @@ class RunPage:
         except ServiceError as error:
             ui.notify(str(error), type="negative")
             return False
+        self._show()
+        return asked or not self.view.ended
+
+    def _show(self) -> None:
         for part in (self._device, *self._head, *self._panels):
             part.refresh()
         for label, count in self._counts:
             label.text = str(count(self.view.detail))
-        return asked or not self.view.ended
 
     def _read(self, whole: bool) -> None:
         self.view.read(TABS[self.place.tab].also, whole=whole)

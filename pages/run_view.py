@@ -22,6 +22,7 @@ class RunView:
     live: Live
     events: list[EventShape] = field(default_factory=list)
     cost: RunCost | None = None
+    show: Callable[[], None] = lambda: None  # brings what stands on the page up to date
 
     @classmethod
     def read_first(cls, visitor: Visitor, service: Service, run: str) -> "RunView":

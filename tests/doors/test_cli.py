@@ -376,18 +376,21 @@ def test_follow_goes_on_across_a_server_that_is_killed_and_comes_back(el: Termin
     el.set(ENVLOOP_BASE_URL=None, ENVLOOP_API_KEY=None, PAWL_HOME=str(tmp_path))
     run = started(el)
     follower = el.begin("job", "run", "live", run, "--follow")
+    assert follower.stdout is not None and follower.stderr is not None
     try:
+        begun = follower.stdout.readline()
         wait_until(lambda: len(events(first, run)) > 3)
         first.kill()
+        assert follower.stderr.readline() == "The connection is lost; trying again.\n"
         second = Server(tmp_path, PAWL_SIM_PACE="0")
         try:
             before = len(events(second, run))
             wait_until(lambda: len(events(second, run)) > before)
             assert el("job", "run", "stop", run).json()["stop_requested"]
-            out, err = follower.communicate(timeout=120)
-            assert follower.returncode == 0, err
-            assert out.splitlines() == [*events(second, run), "state: stopped"]
-            assert err == "The connection is lost; trying again.\n"
+            rest, err = follower.communicate(timeout=120)
+            assert (follower.returncode, err) == (0, "")
+            told = [*events(second, run), "state: stopped"]
+            assert [begun.rstrip(), *rest.splitlines()] == told
         finally:
             second.close()
     finally:

@@ -75,6 +75,8 @@ async def test_a_directive_is_added_once_and_shown(console: User, store: Store) 
     console.find(marker="directive").type("Prefer <b>short</b> answers.")
     console.find(marker="add-directive").click()
     await until(lambda: "Prefer <b>short</b> answers." in texts(console))
+    seen = texts(console)
+    assert seen[seen.index("Owner directives") + 1] == "1"  # beside the tab's name
     with store.read() as session:
         (row,) = session.exec(select(Directive).where(Directive.run == FINISHED)).all()
     assert (row.text, row.author) == ("Prefer <b>short</b> answers.", "owner")
