@@ -90,7 +90,7 @@ class Ratio:
             f"{self.theirs:28}{figure(self.theirs_median):>12} {self.unit}",
             f"{'ratio':28}{self.ratio:>12.2f}  [{self.low:.2f}, {self.high:.2f}]",
             f"{'goal ' + self.goal:28}{verdict:>12}",
-            f"{len(self.pairs)} pairs, spread {100 * self.spread:.0f}%{again}",
+            f"pairs {len(self.pairs)}, spread {100 * self.spread:.0f}%{again}",
             f"load {self.load:.1f}, stolen {100 * self.steal:.1f}%",
         ]
 

@@ -3,7 +3,8 @@
 Read from what every run records: the step journal, evaluations and their samples, the loss curve.
 Parts of a phase: `answers` (generate and verify), `steps` (of training), `start` (what a phase
 that uses the device does beside them: loading, rendering rows, checkpoints), `record` (rows and
-journal), `lost` (attempts that were cut short). `between` is the time in which no phase ran.
+journal), `work` (all of a phase that needs no device), `lost` (attempts that were cut short).
+`between` is the time in which no phase ran.
 """
 
 import os
@@ -123,7 +124,9 @@ def parts_of_step(
     left = device - sum(part.seconds for part in work)
     start = Part(round=number, phase=phase, part="start", seconds=max(0.0, left))
     record = Part(round=number, phase=phase, part="record", seconds=max(0.0, seconds - device))
-    return [start, *work, record] if work else [Part(**{**asdict(record), "seconds": seconds})]
+    if not work:
+        return [Part(round=number, phase=phase, part="work", seconds=seconds)]
+    return [start, *work, record]
 
 
 def answers_of(session: Session, name: str, number: int, phase: str) -> list[Part]:

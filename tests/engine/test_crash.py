@@ -9,7 +9,15 @@ from random import Random
 import pytest
 
 from data import crash
-from tests.crash_trial import ROOT, Forge, Trial, check, check_at_random, leave_running
+from tests.crash_trial import (
+    ROOT,
+    Forge,
+    Trial,
+    check,
+    check_at_random,
+    cut_an_answer_short,
+    leave_running,
+)
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -52,6 +60,10 @@ ORPHANED = (
     Trial(kind="live", deaths=("after_execute#6", "after_children#1", "after_children#1")),
     Trial(kind="live", deaths=("after_execute#4", "after_recover#1")),
 )
+CUT_SHORT = (
+    Trial(kind="live", deaths=("before_answers#50",)),
+    Trial(kind="dry", deaths=("after_answers#5",)),
+)
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +79,12 @@ def golden(forge, tmp_path_factory):
     """What runs come to that nothing interrupts, and how often they pass each point."""
     ends = forge.map(lambda kind: forge.life(tmp_path_factory.mktemp(kind), kind), ("live", "dry"))
     assert [end["code"] for end in ends] == [0, 0], [end["complaint"] for end in ends]
+    for end in ends:
+        words = str(end["found"]["dump"])
+        assert (
+            "delivered" in words and "dropped" in words and "stopped by ann after round 2" in words
+        )
+    assert "promote" in str(ends[0]["found"]["dump"]["Round"])
     return {
         kind: end["found"] | {"seconds": end["seconds"]}
         for kind, end in zip(("live", "dry"), ends, strict=True)
@@ -128,8 +146,13 @@ def test_what_a_dead_server_left_running_is_ended_even_if_the_next_one_dies(
     forge, golden, tmp_path, trial
 ):
     left = []
-    check(forge, tmp_path, trial, golden["live"], lambda: left.append(leave_running(tmp_path)))
+    check(forge, tmp_path, trial, golden["live"], lambda home: left.append(leave_running(home)))
     assert left[0].wait(timeout=5) == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("trial", CUT_SHORT, ids=str)
+def test_an_answer_cut_short_is_asked_again(forge, golden, tmp_path, trial):
+    check(forge, tmp_path, trial, golden[trial.kind], cut_an_answer_short)
 
 
 def test_every_point_is_in_the_code_and_listed():
