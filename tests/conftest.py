@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -14,6 +15,10 @@ pytest_plugins = ["nicegui.testing.user_plugin", "tests.models"]
 
 hypothesis.settings.register_profile("pawl", database=None, deadline=None, derandomize=True)
 hypothesis.settings.load_profile("pawl")
+
+# A job in the background of a script ignores Ctrl-C, and would hand that on to every process that
+# a test starts and interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
