@@ -379,56 +379,24 @@ def tell_others(pawl: opened) -> None:
 
 
 def serve_console(pawl: opened, stopping: Stopping) -> None:
-    """Serve the pages behind the guard until SIGTERM or Ctrl-C."""
-    from app.serving import hush_disconnects, load_socket_server
+    """Serve the pages and doors behind the guard until SIGTERM or Ctrl-C."""
+    from app.serving import load_socket_server
 
     load_socket_server()
     from nicegui import app as web
     from nicegui import ui
     from nicegui.server import Server
-    from starlette.routing import Route
 
-    from app import sign_in
-    from app.arrival import MCP_PATH
-    from app.guard import Guard
-    from app.health import readyz
-    from app.logs import keep_web_log
-    from app.mcp import McpDoor
-    from app.rest import cli_sign_in, late
     from pages import site
-    from pages.cli_sign_in_page import cli_sign_in_html
-    from pages.nothing import nothing_here
-    from pages.sign_in_page import sign_in_html
 
     assert pawl.listener is not None
     host, port = pawl.listener.getsockname()[:2]
     # NiceGUI passes no socket on; ours has been held since before there was an engine.
     Server.run = functools.partialmethod(Server.run, sockets=[pawl.listener])  # type: ignore[assignment]
-    site.register(pawl.service, pawl.access)
-    web.add_exception_handler(404, nothing_here(pawl.service, pawl.access))
-    ways_in = sign_in.routes(pawl.access, port=port, page=sign_in_html, cli_page=cli_sign_in_html)
-    for route in [*ways_in, *cli_sign_in.routes(pawl.access.grants)]:
-        web.router.routes.insert(0, route)
-    mcp_door = McpDoor(pawl.service)
-    web.router.routes.insert(0, Route(MCP_PATH, mcp_door))
-    web.on_shutdown(mcp_door.close)
-    web.get("/healthz")(lambda: {"status": "ok"})
-    web.get("/readyz")(readyz(*readiness(pawl)))
-    rest = late.mount(web, pawl.service)  # behind every other route below /v1
-
-    def guard() -> None:  # around everything, so after NiceGUI has built its own layers
-        hush_disconnects()
-        keep_web_log()
-        assert web.middleware_stack is not None
-        web.middleware_stack = Guard(
-            web.middleware_stack,
-            access=pawl.access,
-            port=port,
-            allowed_hosts=pawl.allowed_hosts,
-        )
+    open_rest = add_routes(web, pawl, port)
 
     def after_the_first_page() -> None:
-        rest.open()
+        open_rest()
         gc.freeze()
         gc.enable()
 
@@ -438,7 +406,7 @@ def serve_console(pawl: opened, stopping: Stopping) -> None:
         if stopping.asked:
             web.shutdown()
 
-    web.on_startup(guard)
+    web.on_startup(lambda: put_guard_around(web, pawl, port))
     web.on_startup(take_signals)
     web.on_startup(lambda: later(after_the_first_page))
     ui.run(
@@ -450,6 +418,47 @@ def serve_console(pawl: opened, stopping: Stopping) -> None:
         timeout_graceful_shutdown=2,
         proxy_headers=False,  # the guard reads them, from configured proxies alone
         **site.OPTIONS,
+    )
+
+
+def add_routes(web: Any, pawl: opened, port: int) -> Callable[[], None]:
+    """Pages, ways in, MCP, health and REST; what comes back makes REST's routes."""
+    from starlette.routing import Route
+
+    from app import sign_in
+    from app.arrival import MCP_PATH
+    from app.health import readyz
+    from app.mcp import McpDoor
+    from app.rest import cli_sign_in, late
+    from pages import site
+    from pages.cli_sign_in_page import cli_sign_in_html
+    from pages.nothing import nothing_here
+    from pages.sign_in_page import sign_in_html
+
+    site.register(pawl.service, pawl.access)
+    web.add_exception_handler(404, nothing_here(pawl.service, pawl.access))
+    ways_in = sign_in.routes(pawl.access, port=port, page=sign_in_html, cli_page=cli_sign_in_html)
+    mcp_door = McpDoor(pawl.service)
+    mcp = Route(MCP_PATH, mcp_door)
+    for route in [*ways_in, *cli_sign_in.routes(pawl.access.grants), mcp]:
+        web.router.routes.insert(0, route)
+    web.on_shutdown(mcp_door.close)
+    web.get("/healthz")(lambda: {"status": "ok"})
+    web.get("/readyz")(readyz(*readiness(pawl)))
+    return late.mount(web, pawl.service).open  # behind every other route below /v1
+
+
+def put_guard_around(web: Any, pawl: opened, port: int) -> None:
+    """The guard goes around everything, so after NiceGUI has built its own layers."""
+    from app.guard import Guard
+    from app.logs import keep_web_log
+    from app.serving import hush_disconnects
+
+    hush_disconnects()
+    keep_web_log()
+    assert web.middleware_stack is not None
+    web.middleware_stack = Guard(
+        web.middleware_stack, access=pawl.access, port=port, allowed_hosts=pawl.allowed_hosts
     )
 
 

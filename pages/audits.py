@@ -8,6 +8,7 @@ from nicegui import ui
 from app.shapes import AuditShape
 from pages import states, words
 from pages.live import Part
+from pages.open_table import OpenTable, Rows, open_table
 from pages.parts import box, card, column, text
 from pages.place import Place
 from pages.run_view import RunView
@@ -19,41 +20,25 @@ def panels(view: RunView, _place: Place) -> list[Part]:
     return [Audits(view)]
 
 
-class Audits:
+class Audits(OpenTable):
     """The table of audits, updated in place so that opened rows stay open."""
 
     def __init__(self, view: RunView) -> None:
         self._view = view
-        self._rows = audit_rows(view.detail.audits)
-        self._drawn = ui.refreshable(self._draw)
-        self._drawn()
+        super().__init__(lambda: audit_rows(view.detail.audits), self._draw_card, self._count)
 
-    def refresh(self) -> None:
-        """Put new audits on top."""
-        rows = audit_rows(self._view.detail.audits)
-        if rows == self._rows:
-            return
-        appeared = not self._rows
-        self._rows = rows
-        if appeared:
-            self._drawn.refresh()
-        else:
-            self._table.rows = rows
-            self._counted.text = counted(self._view.detail.audits)
+    def _count(self) -> None:
+        self._counted.text = counted(self._view.detail.audits)
 
-    def _draw(self) -> None:
+    def _draw_card(self, rows: Rows) -> ui.table | None:
         with card("Audits") as head:
             with head:
                 self._counted = text(counted(self._view.detail.audits), "pw-sub")
-            if not self._rows:
+            if not rows:
                 text("No audit has run yet.", "pw-quiet", "div")
-                return
+                return None
             with box("pw-scroll"):
-                table = ui.table(rows=self._rows, columns=COLUMNS, row_key="key")
-                table.props("flat dense hide-pagination").classes("pw-led")
-                table.add_slot("header", HEADER)
-                table.add_slot("body", BODY)
-            self._table = table
+                return open_table(rows, COLUMNS, "key", HEADER, BODY)
 
 
 def counted(audits: list[AuditShape]) -> str:

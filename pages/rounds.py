@@ -9,6 +9,7 @@ from app.shapes import Admission, AuditShape, Interval, RoundShape, RunDetail
 from pages import states, words
 from pages.evaluations import difference_in
 from pages.live import Part
+from pages.open_table import OpenTable, open_table
 from pages.parts import card, column, text
 from pages.place import Place
 from pages.run_view import RunView
@@ -26,40 +27,15 @@ MOST_REASONS = 6
 
 def panels(view: RunView, _place: Place) -> list[Part]:
     """Draw the tab; the ledger, which the page refreshes."""
-    return [Ledger(view)]
+    return [OpenTable(lambda: ledger_rows(view.detail), _draw)]
 
 
-class Ledger:
-    """The table of rounds, updated in place so that opened rows stay open."""
-
-    def __init__(self, view: RunView) -> None:
-        self._view = view
-        self._rows = ledger_rows(view.detail)
-        self._drawn = ui.refreshable(self._draw)
-        self._drawn()
-
-    def refresh(self) -> None:
-        """Put new figures into the rows."""
-        rows = ledger_rows(self._view.detail)
-        if rows == self._rows:
-            return
-        appeared = not self._rows
-        self._rows = rows
-        if appeared:
-            self._drawn.refresh()
-        else:
-            self._table.rows = rows
-
-    def _draw(self) -> None:
-        with card("Rounds", "each against the best before it"):
-            if not self._rows:
-                text("No round has started yet.", "pw-quiet", "div")
-                return
-            table = ui.table(rows=self._rows, columns=COLUMNS, row_key="number")
-            table.props("flat dense hide-pagination").classes("pw-led pw-scroll")
-            table.add_slot("header", HEADER)
-            table.add_slot("body", BODY)
-            self._table = table
+def _draw(rows: list[dict[str, Any]]) -> ui.table | None:
+    with card("Rounds", "each against the best before it"):
+        if not rows:
+            text("No round has started yet.", "pw-quiet", "div")
+            return None
+        return open_table(rows, COLUMNS, "number", HEADER, BODY, "pw-scroll")
 
 
 def ledger_rows(run: RunDetail) -> list[dict[str, Any]]:

@@ -10,8 +10,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+from tests.listening import Listening
 
 INPUT, CACHED, OUTPUT = 3_000_000, 300_000, 15_000_000  # micro-dollars per million tokens
 LONG_ABOVE, LONG_INPUT, LONG_OUTPUT = 4_000, 6_000_000, 22_500_000
@@ -27,7 +29,7 @@ BEHAVIOURS = (
 )
 
 
-class FakeProvider:
+class FakeProvider(Listening):
     """Started on a free port; `billed` in micro-dollars and `requests` are what truly happened."""
 
     def __init__(
@@ -47,17 +49,8 @@ class FakeProvider:
         class Handler(_Handler):
             owner = provider
 
-        self._server = _Server(("127.0.0.1", 0), Handler)
-        self.base_url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        self._thread.start()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        super().__init__(Handler)
+        self.base_url = f"{self.url}/v1"
 
     def bill(self, tokens_in: int, tokens_out: int) -> dict[str, Any]:
         """Charge for work and give the usage record of it."""
@@ -73,14 +66,6 @@ class FakeProvider:
             "total_tokens": tokens_in + tokens_out,
             "prompt_tokens_details": {"cached_tokens": cached},
         }
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 256
-
-    def handle_error(self, *_: object) -> None:
-        """A client that has gone away is no news."""
 
 
 class _Handler(BaseHTTPRequestHandler):

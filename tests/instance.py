@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from app.access import Access
-from app.caller import CAPABILITIES, Caller
+from app.administration import LOCAL_OWNER
 from app.service import Service
 from app.shapes import RunDetail
 from data.home import Home, open_home
@@ -18,9 +18,7 @@ from recipes.domains import DOMAINS
 from recipes.guard import GUARD
 from recipes.replay import REPLAY_MAX_TOKENS, REPLAY_PROMPTS, REPLAY_SYSTEMS
 
-OWNER = Caller(
-    actor="owner", workspace_id="ws_local", project_id="prj_local", capabilities=CAPABILITIES
-)
+OWNER = LOCAL_OWNER
 LIBRARY = Library(
     domains=DOMAINS,
     guard=GUARD,

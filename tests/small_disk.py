@@ -112,16 +112,21 @@ def begins_nothing(home: Path) -> None:
         assert pawl.wait("r").state == "finished"
 
 
+def fill_without_a_spare(pawl: Instance, home: Path) -> None:
+    """Fill the disk in the middle of a run so that not even its pause can be written."""
+    pawl.engine.start()
+    pawl.start("r", rounds=1)
+    wait_for(lambda: step_is(pawl, "collect", "intent"))
+    (home / "spare").unlink()
+    fill(home)
+    wait_for(lambda: fails(pawl))
+
+
 def not_even_the_pause(home: Path) -> None:
     """When the database itself cannot be written, the engine waits, calmly, until it can."""
     driver.CALM_SECONDS = 1.0
     with instance(home, least_free=LEAST, pace_seconds=0.001) as pawl:
-        pawl.engine.start()
-        pawl.start("r", rounds=1)
-        wait_for(lambda: step_is(pawl, "collect", "intent"))
-        (home / "spare").unlink()
-        fill(home)
-        wait_for(lambda: fails(pawl))
+        fill_without_a_spare(pawl, home)
         before = time.process_time()
         time.sleep(3)
         assert time.process_time() - before < 1.0, "it spins"
@@ -135,12 +140,7 @@ def not_even_the_pause(home: Path) -> None:
 def stops_on_a_full_disk(home: Path) -> None:
     """A server ends in time on a full disk, and the next one carries the run on."""
     with instance(home, least_free=LEAST, pace_seconds=0.001) as pawl:
-        pawl.engine.start()
-        pawl.start("r", rounds=1)
-        wait_for(lambda: step_is(pawl, "collect", "intent"))
-        (home / "spare").unlink()
-        fill(home)
-        wait_for(lambda: fails(pawl))
+        fill_without_a_spare(pawl, home)
         began = time.monotonic()
         pawl.engine.stop()
         assert time.monotonic() - began < 5

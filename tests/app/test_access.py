@@ -2,38 +2,17 @@
 
 import sqlite3
 import stat
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from app.access import Access
 from app.caller import ROLES
 from app.tokens import digest, new_key
-from data.home import Home, open_home
+from data.home import Home
 from data.store import Store
 from data.tables import ApiKey, SignIn
 
 BASE = "http://127.0.0.1:8710"
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return open_home(tmp_path / "home")
-
-
-@pytest.fixture
-def store(home: Home) -> Iterator[Store]:
-    opened = Store(home.database)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def access(store: Store, home: Home) -> Access:
-    made = Access(store, home)
-    made.ensure_owner()
-    return made
 
 
 def token_of(link: str) -> str:

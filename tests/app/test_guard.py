@@ -1,8 +1,7 @@
 """The guard from outside: foreign hosts and origins, strangers, sign-in, sockets, headers."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -18,8 +17,7 @@ from app import sign_in
 from app.access import Access
 from app.guard import Guard
 from app.refusals import safe_next
-from data.home import Home, open_home
-from data.store import Store
+from data.home import Home
 
 PORT = 8710
 HOST = f"127.0.0.1:{PORT}"
@@ -49,20 +47,6 @@ async def echo(socket: WebSocket) -> None:
             await socket.send_text(await socket.receive_text())
     except WebSocketDisconnect:
         pass
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return open_home(tmp_path / "home")
-
-
-@pytest.fixture
-def access(home: Home) -> Iterator[Access]:
-    store = Store(home.database)
-    made = Access(store, home)
-    made.ensure_owner()
-    yield made
-    store.close()
 
 
 def show(*, next_path: str, error: str | None, theme: str, base: str, by_password: bool) -> str:

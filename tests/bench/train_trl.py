@@ -31,33 +31,13 @@ ROWS_A_BATCH = 8
 def main(model: str, folder: str, precision: str, order: str) -> None:
     """Train once and print what it took."""
     import torch
-    from datasets import Dataset  # type: ignore[import-not-found]
-    from peft import LoraConfig
-    from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
-    from trl import SFTConfig, SFTTrainer  # type: ignore[import-not-found]
+    from transformers import TrainerCallback
 
     torch.set_num_threads(1)
     lines = (Path(folder) / "ids.jsonl").read_text().splitlines()
     rows: list[dict[str, list[int]]] = [json.loads(line) for line in lines]
     a_step = batch_size(len(rows))
     a_batch = min(ROWS_A_BATCH, a_step)
-    args = SFTConfig(
-        output_dir=f"{folder}/trl-{order}",
-        per_device_train_batch_size=a_batch,
-        gradient_accumulation_steps=a_step // a_batch,
-        num_train_epochs=1,
-        train_sampling_strategy=order,
-        completion_only_loss=True,
-        gradient_checkpointing=False,
-        bf16=precision == "bfloat16",
-        use_cpu=True,
-        seed=SEED,
-        save_strategy="no",
-        logging_strategy="no",
-        report_to="none",
-        disable_tqdm=True,
-    )
-
     ends: list[float] = []
 
     class Clock(TrainerCallback):
@@ -66,18 +46,8 @@ def main(model: str, folder: str, precision: str, order: str) -> None:
         def on_step_end(self, *_: Any, **__: Any) -> None:
             ends.append(time.perf_counter())
 
-    base = AutoModelForCausalLM.from_pretrained(model, dtype=precision, local_files_only=True)
-    torch.manual_seed(SEED)  # the adapter then begins with the same numbers as ours
-    trainer = SFTTrainer(
-        model=base,
-        args=args,
-        train_dataset=Dataset.from_list(rows),
-        processing_class=AutoTokenizer.from_pretrained(model, local_files_only=True),
-        peft_config=LoraConfig(
-            r=RANK, lora_alpha=ALPHA, target_modules="all-linear", task_type="CAUSAL_LM"
-        ),
-        callbacks=[Clock()],
-    )
+    args = settings(f"{folder}/trl-{order}", precision, order, a_batch, a_step)
+    trainer = trainer_of(model, precision, args, rows, Clock())
     use_our_rates(trainer)
     seen = Seen(trainer)
     trainer.train()
@@ -99,6 +69,52 @@ def main(model: str, folder: str, precision: str, order: str) -> None:
         )
     )
     assert len(ends) == STEPS
+
+
+def settings(folder: str, precision: str, order: str, a_batch: int, a_step: int) -> Any:
+    """One epoch in TRL's own words."""
+    from trl import SFTConfig  # type: ignore[import-not-found]
+
+    return SFTConfig(
+        output_dir=folder,
+        per_device_train_batch_size=a_batch,
+        gradient_accumulation_steps=a_step // a_batch,
+        num_train_epochs=1,
+        train_sampling_strategy=order,
+        completion_only_loss=True,
+        gradient_checkpointing=False,
+        bf16=precision == "bfloat16",
+        use_cpu=True,
+        seed=SEED,
+        save_strategy="no",
+        logging_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+    )
+
+
+def trainer_of(
+    model: str, precision: str, args: Any, rows: list[dict[str, list[int]]], clock: Any
+) -> Any:
+    """TRL's trainer on our base, whose adapter begins with the same numbers as ours."""
+    import torch
+    from datasets import Dataset  # type: ignore[import-not-found]
+    from peft import LoraConfig
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from trl import SFTTrainer
+
+    base = AutoModelForCausalLM.from_pretrained(model, dtype=precision, local_files_only=True)
+    torch.manual_seed(SEED)
+    return SFTTrainer(
+        model=base,
+        args=args,
+        train_dataset=Dataset.from_list(rows),
+        processing_class=AutoTokenizer.from_pretrained(model, local_files_only=True),
+        peft_config=LoraConfig(
+            r=RANK, lora_alpha=ALPHA, target_modules="all-linear", task_type="CAUSAL_LM"
+        ),
+        callbacks=[clock],
+    )
 
 
 def use_our_rates(trainer: Any) -> None:

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.conftest import Console
+from tests.server.process import status_with
 
 pytestmark = pytest.mark.browser
 
@@ -37,15 +38,7 @@ def stranger(browser: Browser) -> Iterator[BrowserContext]:
 
 
 def status_of(console: Console, key: str) -> int:
-    request = urllib.request.Request(
-        f"{console.url}/v1/no-such-path", headers={"Authorization": f"Bearer {key}"}
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as error:
-        error.close()
-        return error.code
+    return status_with(f"{console.url}/v1/no-such-path", key)
 
 
 def add_person(page: Page, name: str, role: str) -> None:

@@ -7,7 +7,13 @@ from data.tables import Checkpoint, Round, Run, Version
 
 
 def add_run(store: Store, run: str, state: str, best: str | None = None) -> None:
-    row = Run(
+    row = run_row(run, state, best)
+    store.write(lambda s: s.add(row))
+
+
+def run_row(run: str, state: str, best: str | None = None) -> Run:
+    """A run in a state, not written yet."""
+    return Run(
         id=run,
         project_id="p",
         workspace_id="w",
@@ -20,7 +26,6 @@ def add_run(store: Store, run: str, state: str, best: str | None = None) -> None
         state=state,
         best_version=best,
     )
-    store.write(lambda s: s.add(row))
 
 
 def add_candidates(store: Store, home: Home, run: str, names: list[str]) -> None:

@@ -7,7 +7,7 @@ from sqlmodel import Session
 
 from data.home import HomeHeld, HomeLock, is_held, open_home
 from data.lifecycle import ENDED, MOVES, MoveRefused, move
-from data.tables import Run
+from tests.data.run_rows import run_row
 
 
 def test_the_home_is_its_owners_alone_and_keeps_its_blind_secret(tmp_path):
@@ -28,25 +28,10 @@ def test_a_home_is_held_by_one_server(tmp_path):
     assert not is_held(home)
 
 
-def run(state: str) -> Run:
-    return Run(
-        id="r",
-        project_id="p",
-        workspace_id="w",
-        actor="owner",
-        brief="b",
-        domain="arith",
-        mode="live",
-        base_model="sim/student",
-        secret="00",
-        state=state,
-    )
-
-
 @pytest.mark.parametrize("state", sorted(MOVES))
 def test_a_run_makes_the_listed_moves_and_no_other(state):
     for target in MOVES:
-        row = run(state)
+        row = run_row("r", state)
         if target in MOVES[state]:
             move(Session(), row, target, "why")
             assert row.reason == "why" and (row.ended_at is not None) == (target in ENDED)

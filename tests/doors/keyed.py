@@ -1,38 +1,22 @@
 """A way to a server for clients that cannot send a key: everything is passed on with one."""
 
 import http.client
-import threading
 from collections.abc import Iterable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Self
+from http.server import BaseHTTPRequestHandler
+
+from tests.listening import Listening
 
 HOPS = {"connection", "transfer-encoding", "content-length", "date", "server"}
 
 
-class Keyed:
+class Keyed(Listening):
     """Started on a free port; Host and Origin arrive as they were sent."""
 
     def __init__(self, port: int, key: str) -> None:
         class Handler(_Handler):
             goal, authorization = port, f"Bearer {key}"
 
-        self._server = _Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, *_: object) -> None:
-        """A client that has gone away is no news."""
+        super().__init__(Handler)
 
 
 class _Handler(BaseHTTPRequestHandler):

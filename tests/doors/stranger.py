@@ -1,12 +1,13 @@
 """A server that is not Pawl: it answers as told and remembers what it was asked."""
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+from tests.listening import Listening
 
 
-class Stranger:
+class Stranger(Listening):
     """Started on a free port; `asked` has (request line, headers) of every request.
 
     Every request is answered with `status` and `body`.
@@ -20,17 +21,7 @@ class Stranger:
         class Handler(_Handler):
             owner = stranger
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.port = self._server.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        super().__init__(Handler)
 
 
 class _Handler(BaseHTTPRequestHandler):

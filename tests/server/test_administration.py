@@ -15,7 +15,7 @@ import pytest
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, CloseConnection, Event, RejectConnection, Request
 
-from tests.server.process import ROOT, Server, environment_for
+from tests.server.process import ROOT, Server, environment_for, status_with
 
 PASSWORD = "correct horse battery"
 
@@ -55,27 +55,16 @@ def wait_for_line(server: Server, text: str) -> str:
     return told
 
 
-def status(url: str, key: str) -> int:
-    """What a request with this key is answered; 404 is what an unknown path gives to the known."""
-    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {key}"})
-    try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as error:
-        error.close()
-        return error.code
-
-
 def test_a_key_made_beside_a_server_works_there_until_it_is_revoked(server: Server) -> None:
     home = server.home.path
     out = worked(home, "key", "create", "--name", "automation", "--role", "developer")
     key = out.splitlines()[-1]
     assert re.fullmatch(r"pawl_[0-9a-f]{8}_[\w-]{43}", key)
-    assert status(f"{server.url}/v1/no-such-path", key) == 404
+    assert status_with(f"{server.url}/v1/no-such-path", key) == 404
     listed = worked(home, "key", "list")
     assert "automation" in listed and key not in listed
     worked(home, "key", "revoke", key.split("_")[1])
-    assert status(f"{server.url}/v1/no-such-path", key) == 401
+    assert status_with(f"{server.url}/v1/no-such-path", key) == 401
     assert key not in server.log.read_text()
 
 
@@ -181,8 +170,8 @@ def test_without_a_server_the_commands_write_by_themselves(tmp_path: Path) -> No
     assert second.returncode == 1 and "in use" in second.stderr
     one = Server(tmp_path)
     try:
-        assert status(f"{one.url}/v1/no-such-path", key) == 404
-        assert status(f"{one.url}/lab/v1/no-such-path", key) == 404
+        assert status_with(f"{one.url}/v1/no-such-path", key) == 404
+        assert status_with(f"{one.url}/lab/v1/no-such-path", key) == 404
     finally:
         one.close()
 
