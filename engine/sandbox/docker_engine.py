@@ -1,6 +1,8 @@
 """The Docker engine of this machine: found, asked who it is, and its containers made and ended."""
 
 import contextlib
+import os
+import socket
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -124,11 +126,19 @@ def connect() -> Any:
     import docker
 
     try:
+        _knock()
         client = docker.from_env(version="auto", timeout=CALL_SECONDS)
-        client.version()
     except Exception as error:  # noqa: BLE001  the engine's own words are what counts
         raise SandboxUnavailable(_why(error)) from None
     return client
+
+
+def _knock() -> None:
+    """OSError when nobody listens: the client library leaves its socket open in that case."""
+    host = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+    if host.startswith("unix://"):
+        with socket.socket(socket.AF_UNIX) as door:
+            door.connect(host.removeprefix("unix://"))
 
 
 def _why(error: Exception) -> str:
