@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from app.caller import Caller
     from app.service import Service
     from app.shapes import RunDetail
+    from data.cassette import Cassette
     from data.home import Home
     from data.store import Store
     from engine.facts import Library
@@ -124,12 +125,73 @@ def administration(args: argparse.Namespace) -> int:
     return run_command(args, open_home(home_folder()))
 
 
+def models(args: argparse.Namespace) -> int:
+    """Models behind the gateway and a project's own caps: on the running server where one is."""
+    from app.models_cli import run_command
+    from data.home import open_home
+
+    return run_command(args, open_home(home_folder()), money_commands)
+
+
 def upkeep(args: argparse.Namespace) -> int:
     """Back the home up, restore it, or clean it."""
     from app.upkeep import run_command
     from data.home import Home
 
     return run_command(args, Home(path=home_folder()))
+
+
+def sandbox(args: argparse.Namespace) -> int:
+    """Make the image that sandboxes run in, or say how they stand; 1 when they cannot be had."""
+    from engine.sandbox.docker_engine import SandboxUnavailable
+    from engine.sandbox.image import BASE, build, standing
+
+    try:
+        if args.action == "build":
+            build(args.rootfs, print, args.base or BASE)
+        print("\n".join(standing()))
+    except SandboxUnavailable as refused:
+        print(refused, file=sys.stderr)
+        return 1
+    return 0
+
+
+def cassette(args: argparse.Namespace) -> int:
+    """Write a finished run into a file, or show such a file; 1 when it is refused."""
+    from app.cassette import export, load
+    from data.cassette import CassetteRefused
+    from data.home import Home
+
+    file = args.file.expanduser().resolve()
+    try:
+        if args.action == "play":
+            return play(args, load(file))
+        print(export(Home(path=home_folder()), args.run, file))
+    except CassetteRefused as refused:
+        print(refused, file=sys.stderr)
+        return 1
+    return 0
+
+
+def play(args: argparse.Namespace, recorded: Cassette) -> int:
+    """Show a recorded run in a console on a home of its own, which is gone afterwards."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="pawl-replay-") as folder:
+        os.environ["PAWL_HOME"] = folder
+        stopping = Stopping()
+        with (
+            contextlib.suppress(KeyboardInterrupt),
+            replaying(stopping, recorded, args.speed, args.port) as pawl,
+        ):
+            assert pawl.url is not None
+            way_in = pawl.access.sign_in_link(pawl.url)
+            print(f"Replay of {recorded.run} at {args.speed:g} times its speed", flush=True)
+            print(f"See it with {way_in}", flush=True)
+            if not args.no_browser:
+                open_browser(way_in)
+            serve_console(pawl, stopping)
+    return 0
 
 
 def doctor(args: argparse.Namespace) -> int:
@@ -150,6 +212,27 @@ def test(args: argparse.Namespace) -> int:
     os.execv(sys.executable, [sys.executable, "-m", "pytest", *args.rest])
 
 
+def verify(args: argparse.Namespace) -> int:
+    """Run a Verifier over a case file; 1 when they disagree, 2 when nothing could be compared."""
+    from engine.case_file import disagreements, read_cases
+    from engine.errors import SandboxMissing
+    from engine.sandbox.owner import instance_of
+    from engine.verdicts import Verdicts
+    from recipes.verifiers.by_name import find_verifier
+
+    verdicts = Verdicts(b"verify", instance_of(home_folder()))
+    try:
+        cases = read_cases(args.cases)
+        wrong = list(disagreements(find_verifier(args.verifier), cases, verdicts))
+    except (ValueError, OSError, SandboxMissing) as refused:
+        print(refused, file=sys.stderr)
+        return 2
+    finally:
+        verdicts.close()
+    print("\n".join([*wrong, f"{len(cases) - len(wrong)} agree, {len(wrong)} disagree"]))
+    return int(bool(wrong))
+
+
 def bench(args: argparse.Namespace) -> NoReturn:
     """Become one of the benchmarks, with the arguments behind its name."""
     os.chdir(ROOT)
@@ -167,6 +250,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "serve": serve,
     "demo": demo,
     "test": test,
+    "verify": verify,
     "bench": bench,
     "doctor": doctor,
     "el": el,
@@ -174,6 +258,10 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "key": administration,
     "user": administration,
     "setting": administration,
+    "model": models,
+    "project": models,
+    "sandbox": sandbox,
+    "cassette": cassette,
     "backup": upkeep,
     "restore": upkeep,
     "clean": upkeep,
@@ -263,13 +351,14 @@ class opened:
         from app.service import Service
         from data.store import Store
         from engine.device import find_device
+        from engine.verdicts import why_no_sandbox
 
         self.store = Store(self.home.database)
         ends.callback(self.store.close)
         self.access = Access(self.store, self.home)
         self.access.ensure_owner()
         self._check_reach()
-        self.service = Service(self.store, find_device().label)
+        self.service = Service(self.store, find_device().label, why_no_sandbox)
 
     def _check_reach(self) -> None:
         from app.errors import InvalidRequest
@@ -282,11 +371,15 @@ class opened:
             raise cannot_open(refused) from None
 
     def _make_engine(self, ends: contextlib.ExitStack) -> None:
+        from engine.sandbox.reaper import Reaper
         from engine.scheduler import Engine
 
         self.engine = Engine(self.store, self.home, library(), engine_settings())
         ends.callback(self.engine.stop)
         self._stopping.also(self.engine.interrupt)
+        reaper = Reaper(self.home.path)
+        reaper.start()
+        ends.callback(reaper.stop)
 
     def _open_doors(self, ends: contextlib.ExitStack) -> None:
         from app.admin import AdminSocket
@@ -295,6 +388,29 @@ class opened:
         ends.callback(AdminSocket(self.home.admin_socket, admin_commands(self)).close)
         note_server(self.home, self.url)
         ends.callback(lambda: self.home.server_json.unlink(missing_ok=True))
+
+
+class replaying(opened):
+    """A home in which a recorded run is played, with a player in the engine's place."""
+
+    def __init__(
+        self, stopping: Stopping, recorded: Cassette, speed: float, port: int | None
+    ) -> None:
+        super().__init__(stopping, "127.0.0.1", port)
+        self._recorded, self._speed = recorded, speed
+
+    def _make_engine(self, ends: contextlib.ExitStack) -> None:
+        from app.cassette import Player, title
+        from app.service import Service
+        from data.store import Reader
+
+        player = Player(self.store, self._recorded, self._speed)
+        self.engine = player  # type: ignore[assignment]
+        ends.callback(player.stop)
+        self._stopping.also(player.interrupt)
+        reader = Reader(self.home.database)  # whoever asks: what was recorded alone is written
+        ends.callback(reader.close)
+        self.service = Service(reader, title(self._recorded, self._speed))
 
 
 def cannot_open(why: object) -> SystemExit:
@@ -329,6 +445,7 @@ def library() -> Library:
     """What the recipes bring to the engine."""
     from engine.facts import Library
     from recipes.domains import DOMAINS
+    from recipes.external import EXTERNAL
     from recipes.guard import GUARD
     from recipes.replay import REPLAY_MAX_TOKENS, REPLAY_PROMPTS, REPLAY_SYSTEMS
 
@@ -338,6 +455,7 @@ def library() -> Library:
         replay_prompts=REPLAY_PROMPTS,
         replay_systems=REPLAY_SYSTEMS,
         replay_tokens=REPLAY_MAX_TOKENS,
+        external=EXTERNAL,
     )
 
 
@@ -355,8 +473,22 @@ def admin_commands(pawl: opened) -> dict[str, Callable[..., Any]]:
             raise Unavailable("the process that holds the home shows no console: start run.py")
         return pawl.access.sign_in_link(pawl.url)
 
-    own = {"start_run": start_run, "link": sign_in_link}
+    own = {"start_run": start_run, "link": sign_in_link, **money_commands(pawl.store)}
     return {**own, **commands(pawl.access), **cleaning.commands(pawl.store, pawl.home)}
+
+
+def money_commands(store: Store) -> dict[str, Callable[..., Any]]:
+    """What is done with models and with a project's caps; the engine lends it two functions."""
+    from app import models, project_caps
+    from engine.models.trial import check_address, try_model
+
+    port = models.GatewayPort(
+        check_address=check_address, try_model=functools.partial(try_model, store)
+    )
+    return {
+        **models.commands(models.Models(store, port), owner()),
+        **project_caps.commands(store, owner()),
+    }
 
 
 def owner() -> Caller:

@@ -46,8 +46,13 @@ def commands(access: Access) -> Commands:
     }
 
 
-def administer(home: Home, command: str, **arguments: Any) -> Any:
-    """Carry out a command where the home is held, else here; the service's errors either way."""
+def administer(
+    home: Home, command: str, more: Callable[[Store], Commands] | None = None, **arguments: Any
+) -> Any:
+    """Carry out a command where the home is held, else here; the service's errors either way.
+
+    `more` makes commands beside those of this file, for a home that nobody holds.
+    """
     deadline = time.monotonic() + STARTING_SECONDS
     while True:
         try:
@@ -61,17 +66,23 @@ def administer(home: Home, command: str, **arguments: Any) -> Any:
                 time.sleep(0.1)
         else:
             try:
-                return _carry_out(home, command, arguments)
+                return _carry_out(home, command, more, arguments)
             finally:
                 lock.release()
 
 
-def _carry_out(home: Home, command: str, arguments: dict[str, Any]) -> Any:
+def _carry_out(
+    home: Home,
+    command: str,
+    more: Callable[[Store], Commands] | None,
+    arguments: dict[str, Any],
+) -> Any:
     store = Store(home.database)
     try:
         access = Access(store, home)
         access.ensure_owner()
         known = {**commands(access), **cleaning.commands(store, home)}
+        known |= more(store) if more is not None else {}
         return known[command](**arguments)
     finally:
         store.close()

@@ -42,7 +42,7 @@ def _key_create(args: argparse.Namespace, home: Home) -> None:
 
 def _key_list(_args: argparse.Namespace, home: Home) -> None:
     names = ("id", "name", "preset", "project_id", "state", "made_by", "expires_at", "last_used_at")
-    _print_table(administer(home, "key.list"), names)
+    print_table(administer(home, "key.list"), names)
 
 
 def _key_revoke(args: argparse.Namespace, home: Home) -> None:
@@ -58,7 +58,7 @@ def _user_add(args: argparse.Namespace, home: Home) -> None:
 
 def _user_list(_args: argparse.Namespace, home: Home) -> None:
     names = ("name", "role", "has_password", "created_at", "signed_in_at")
-    _print_table(administer(home, "user.list"), names)
+    print_table(administer(home, "user.list"), names)
 
 
 def _user_role(args: argparse.Namespace, home: Home) -> None:
@@ -85,7 +85,7 @@ def _setting_set(args: argparse.Namespace, home: Home) -> None:
 
 
 def _setting_list(_args: argparse.Namespace, home: Home) -> None:
-    _print_table(administer(home, "setting.list"), ("name", "value", "about"))
+    print_table(administer(home, "setting.list"), ("name", "value", "about"))
 
 
 STEPS: dict[str, Callable[[argparse.Namespace, Home], None]] = {
@@ -114,7 +114,7 @@ def _password(args: argparse.Namespace, name: str) -> str:
     return password
 
 
-def _print_table(rows: list[dict[str, Any]], names: tuple[str, ...]) -> None:
+def print_table(rows: list[dict[str, Any]], names: tuple[str, ...]) -> None:
     """Columns as wide as their widest cell; a dash for what is missing."""
     cells = [[name.replace("_", " ") for name in names]]
     cells += [[_word(row[name]) for name in names] for row in rows]

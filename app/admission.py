@@ -1,6 +1,6 @@
 """How a round's planned tasks became training rows, step by step with what was left out."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlmodel import Session, col, select
@@ -9,19 +9,31 @@ from app import shapes
 from data.tables import Evaluation, Round, Step
 
 
-def admission(session: Session, row: Round) -> shapes.Admission | None:
-    """The counts that the round's plan, collection and admission recorded; None before a plan."""
+def admissions(
+    session: Session, run: str, rows: Sequence[Round]
+) -> dict[int, shapes.Admission | None]:
+    """For each round the counts of its plan, collection and admission; None before a plan."""
+    numbers = [row.number for row in rows]
+    admitted, asked = _admitted(session, run, numbers), _asked(session, run, numbers)
+    return {
+        row.number: _admission(row, admitted.get(row.number) or {}, asked.get(row.number))
+        for row in rows
+    }
+
+
+def _admission(
+    row: Round, admitted: Mapping[str, Any], asked: int | None
+) -> shapes.Admission | None:
     planned = [family.get("tasks") or 0 for family in (row.plan.get("families") or {}).values()]
     if not planned:
         return None
-    admitted = _admitted(session, row)
     left_out = admitted.get("left_out") or {}
     sources = admitted.get("by_source")
     rows, trained = admitted.get("rows"), admitted.get("trained")
     replay = None if sources is None else sources.get("replay", 0)
     return shapes.Admission(
         planned=sum(planned),
-        asked=_asked(session, row),
+        asked=asked,
         candidates=admitted.get("candidates"),
         left_out={name: count for name, count in left_out.items() if count},
         new_rows=None if rows is None or replay is None else rows - replay,
@@ -30,19 +42,19 @@ def admission(session: Session, row: Round) -> shapes.Admission | None:
     )
 
 
-def _admitted(session: Session, row: Round) -> Mapping[str, Any]:
-    query = select(Step.result).where(
-        Step.run == row.run,
-        Step.round == row.number,
+def _admitted(session: Session, run: str, numbers: list[int]) -> dict[int, Mapping[str, Any]]:
+    query = select(Step.round, Step.result).where(
+        Step.run == run,
+        col(Step.round).in_(numbers),
         Step.step == "admit",
         Step.status == "done",
     )
-    return session.exec(query).first() or {}
+    return dict(session.exec(query).all())
 
 
-def _asked(session: Session, row: Round) -> int | None:
-    """Tasks that the student was asked in the collection."""
-    query = select(Evaluation.planned).where(
-        Evaluation.run == row.run, Evaluation.round == row.number, Evaluation.split == "train"
+def _asked(session: Session, run: str, numbers: list[int]) -> dict[int, int]:
+    """Tasks that the student was asked in each round's collection: its first evaluation of train."""
+    query = select(Evaluation.round, Evaluation.planned).where(
+        Evaluation.run == run, col(Evaluation.round).in_(numbers), Evaluation.split == "train"
     )
-    return session.exec(query.order_by(col(Evaluation.id))).first()
+    return dict(session.exec(query.order_by(col(Evaluation.id).desc())).all())

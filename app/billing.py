@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import func
+from sqlalchemy import case, func
 from sqlmodel import Session, col, select
 
 from app import paging
@@ -25,6 +25,7 @@ def account(session: Session, caller: Caller) -> shapes.BillingAccount:
     return shapes.BillingAccount(
         balance_usd=None if cap is None else usd(cap - spent),
         spent_usd=usd(spent),
+        simulated_usd=usd(_simulated(session, caller)),
         reserved_usd=usd(row.model_reserved + row.device_reserved),
         cap_usd=None if cap is None else usd(cap),
     )
@@ -46,7 +47,8 @@ def usage(
         items=[
             {
                 group_by: key,
-                "amount_usd": usd(money.get(key, 0)),
+                "amount_usd": usd(money.get(key, (0, 0))[0]),
+                "simulated_usd": usd(money.get(key, (0, 0))[1]),
                 "gpu_seconds": seconds.get(key, 0.0),
             }
             for key in sorted({*money, *seconds})
@@ -60,6 +62,7 @@ def ledger(
     """Every change of the project's account, newest first."""
     query = select(LedgerEntry).where(LedgerEntry.account == _account_id(caller))
     rows, next_cursor = paging.by_number(session, query, LedgerEntry, limit, cursor)
+    simulated = _simulated_of(session, [row.reservation for row in rows])
     items = [
         shapes.LedgerItem(
             entry_id=str(row.id),
@@ -67,6 +70,7 @@ def ledger(
             amount_usd=usd(row.amount),
             reference=None if row.reservation is None else f"reservation-{row.reservation}",
             occurred_at=row.at,
+            simulated=row.reservation in simulated,
         )
         for row in rows
     ]
@@ -102,15 +106,34 @@ def _usd_or_none(micro: int | None) -> str | None:
 
 def _settled(
     session: Session, caller: Caller, first: str, last: str, by_day: bool
-) -> dict[str, int]:
+) -> dict[str, tuple[int, int]]:
+    """What was charged, and how much of it by simulated models, by day or by product."""
     key: Any = func.substr(LedgerEntry.at, 1, 10) if by_day else LedgerEntry.category
-    query = select(key, func.sum(LedgerEntry.amount)).where(
+    of_simulated = func.sum(case((col(ModelCall.simulated), LedgerEntry.amount), else_=0))
+    query: Any = select(key, func.sum(LedgerEntry.amount), of_simulated)
+    joined = query.outerjoin(ModelCall, col(ModelCall.reservation) == LedgerEntry.reservation)
+    of_project = joined.where(
         LedgerEntry.account == _account_id(caller),
         col(LedgerEntry.kind).in_(SPENT),
         LedgerEntry.at >= first,
         LedgerEntry.at < last,
     )
-    return dict(session.exec(query.group_by(key)).all())
+    return {word: (all_, some) for word, all_, some in session.exec(of_project.group_by(key))}
+
+
+def _simulated(session: Session, caller: Caller) -> int:
+    """Micro-dollars that went to simulated models, so to nobody."""
+    query = select(func.sum(ModelCall.cost))
+    mine = query.where(ModelCall.project_id == caller.project_id, ModelCall.simulated)
+    return session.exec(mine).one() or 0
+
+
+def _simulated_of(session: Session, reservations: list[int | None]) -> set[int | None]:
+    """Those reservations that are for a call to a simulated model."""
+    query = select(ModelCall.reservation).where(
+        col(ModelCall.reservation).in_(reservations), ModelCall.simulated
+    )
+    return set(session.exec(query))
 
 
 def _device_seconds(
@@ -128,13 +151,23 @@ def _device_seconds(
 def _by_model(
     session: Session, caller: Caller, first: str, last: str, word: str
 ) -> list[dict[str, str | float]]:
-    query = select(ModelCall.model, func.sum(ModelCall.cost)).where(
+    charged = func.coalesce(func.sum(ModelCall.cost), 0)
+    query: Any = select(ModelCall.model, charged, func.max(ModelCall.simulated))
+    of_project = query.where(
         ModelCall.project_id == caller.project_id,
         ModelCall.started_at >= first,
         ModelCall.started_at < last,
     )
-    found = session.exec(query.group_by(ModelCall.model).order_by(ModelCall.model)).all()
-    return [{word: name, "amount_usd": usd(cost or 0), "gpu_seconds": 0.0} for name, cost in found]
+    found = session.exec(of_project.group_by(ModelCall.model).order_by(ModelCall.model)).all()
+    return [
+        {
+            word: name,
+            "amount_usd": usd(cost),
+            "simulated_usd": usd(cost if simulated else 0),
+            "gpu_seconds": 0.0,
+        }
+        for name, cost, simulated in found
+    ]
 
 
 def _moment(name: str, text: str) -> str:

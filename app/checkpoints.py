@@ -44,12 +44,12 @@ def list_checkpoints(
             Version.run == (row.run if row else ""), Version.round == (row.round if row else 0)
         )
     rows, next_cursor = paging.by_number(session, query, Version, limit, cursor)
-    found = [_item(session, home, version) for version in rows]
+    found = [item_of(session, home, version) for version in rows]
     items = [item for item in found if item is not None]
     return shapes.CheckpointPage(items=items, next_cursor=next_cursor)
 
 
-def _item(session: Session, home: Home, version: Version) -> shapes.CheckpointItem | None:
+def item_of(session: Session, home: Home, version: Version) -> shapes.CheckpointItem | None:
     """A version's checkpoint; None where its folder is not whole."""
     assert version.adapter is not None
     query = select(Job).where(Job.run == version.run, Job.round == version.round)

@@ -11,6 +11,7 @@ from app.caps import checked_caps, whole
 from app.errors import Conflict, InvalidRequest
 from app.pending import Shown, shown
 from app.runs import find_run
+from data.lifecycle import ENDED
 from data.tables import Control, Round, Run
 
 ACTIONS = ("stop", "extend", "resume")
@@ -79,7 +80,7 @@ def _refusal(session: Session, run: Run, now: Shown, asked: Control) -> str | No
     if asked.action == "resume":
         halted = now.state in RESUMABLE
         return None if halted else "only a paused, failed or stopped run is resumed"
-    done = _rounds_done(session, run, now)
+    done = _rounds_done(session, run)
     if asked.rounds is not None and asked.rounds <= done:
         return f"{done} rounds are done already, so give more than that"
     return _lowered(now.limits, asked.limits)
@@ -94,9 +95,10 @@ def _lowered(now: Mapping[str, Any], caps: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _rounds_done(session: Session, run: Run, now: Shown) -> int:
+def _rounds_done(session: Session, run: Run) -> int:
     """Rounds that are over; the last one of a run that was cut short is taken up again."""
     query = select(Round.outcome).where(Round.run == run.id).order_by(col(Round.number))
     outcomes = list(session.exec(query))
-    again = {None, "failed", "stopped"} if now.is_over else {None}
+    # Also while a resume waits to be carried out, though the run is shown as running by then.
+    again = {None, "failed", "stopped"} if run.state in ENDED else {None}
     return len(outcomes) - 1 if outcomes and outcomes[-1] in again else len(outcomes)

@@ -2,7 +2,7 @@
 
 from sqlmodel import Session
 
-from app import evidence, runs, shapes
+from app import evidence, receipts, runs, shapes
 from app.caller import Caller
 from app.caps import limits_shape
 from app.pending import shown
@@ -13,7 +13,7 @@ from data.tables import Run
 def detail(session: Session, caller: Caller, run: str, machine: str) -> shapes.RunDetail:
     """A run's whole evidence in one shape."""
     row = runs.find_run(session, caller, run)
-    rounds = [evidence.run_round(session, row, number) for number in range(1, row.round + 1)]
+    rounds = evidence.rounds(session, row, range(1, row.round + 1))
     gates = [one.gate for one in rounds if one.gate is not None]
     return shapes.RunDetail(
         **_compact(session, row, machine).model_dump(),
@@ -25,7 +25,7 @@ def detail(session: Session, caller: Caller, run: str, machine: str) -> shapes.R
         gate=gates[-1] if gates else None,
         audits=evidence.audits(session, row.id),
         rounds=rounds,
-        directives=evidence.directives(session, row.id),
+        directives=receipts.directives(session, row.id),
         config=row.config,
     )
 

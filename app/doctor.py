@@ -22,6 +22,7 @@ from data.sizes import as_text, sizes
 
 GB = 10**9
 FULL = 0.8  # of the disk: time to think about room
+SANDBOX_IMAGE = "pawl-sandbox:1"  # as engine/sandbox calls it
 SIGNS = {"ok": "+", "note": "o", "broken": "x"}
 
 
@@ -42,11 +43,13 @@ def report(
 
     `vllm_python` is the interpreter of vLLM's own environment (default: PAWL_VLLM_PYTHON).
     """
+    docker = check_docker()
     return [
         check_python(),
         check_processor(),
         check_gpu(),
-        check_docker(),
+        docker,
+        check_sandbox(SANDBOX_IMAGE, docker.state == "ok"),
         check_vllm(vllm_python or os.environ.get("PAWL_VLLM_PYTHON")),
         check_model(model_file, model_sha256),
         check_disk(home),
@@ -139,6 +142,20 @@ def check_docker() -> Check:
         mend = "install docker.io and start dockerd"
     text = f"{said} (domains that run code are refused, all else works)"
     return Check(name="Docker", state="note", text=text, mend=mend)
+
+
+def check_sandbox(image: str, engine_answers: bool) -> Check:
+    """The image that model-written code runs in: which one it is, and how it was made."""
+    if not engine_answers:
+        return Check(name="Sandbox", state="note", text=f"{image} needs a Docker engine first")
+    made = '{{.Id}} {{with .Config}}{{index .Labels "pawl.made"}}{{end}} {{.RepoDigests}}'
+    works, said = run(["docker", "image", "inspect", "--format", made, image])
+    if not works:
+        mend = "python3 run.py sandbox build (without a registry: --rootfs DIR, see the README)"
+        return Check(name="Sandbox", state="note", text=f"{image}: {said}", mend=mend)
+    digest, _, how = said.removeprefix("sha256:").partition(" ")
+    how = " ".join(how.replace("[]", "").split()) or "made by hand"
+    return Check(name="Sandbox", state="ok", text=f"{image}, {digest[:12]}, {how}")
 
 
 def check_vllm(python: str | None) -> Check:

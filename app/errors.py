@@ -24,8 +24,10 @@ ServiceError
 ├── Conflict            409  the state does not allow it
 │   ├── RunNotActive         the run is over
 │   ├── JobOver              the job has ended
+│   ├── InUse                something still needs the thing
 │   └── JobActionUnsupported the job's kind knows no such action
 └── Unavailable         503  no engine takes up work here
+    └── CheckpointUnavailable  the files of a checkpoint are not whole here
 """
 
 from typing import Any
@@ -193,6 +195,12 @@ class JobOver(Conflict):
     code = "CONFLICT"
 
 
+class InUse(Conflict):
+    """Something still needs the thing; the text says what."""
+
+    code = "RESOURCE_IN_USE"
+
+
 class JobActionUnsupported(Conflict):
     """The job's kind knows no such action."""
 
@@ -203,3 +211,9 @@ class Unavailable(ServiceError):
     """No engine takes up work here."""
 
     status, code = 503, "RSI_CONTROL_UNAVAILABLE"
+
+
+class CheckpointUnavailable(Unavailable):
+    """The files of a checkpoint are not whole on this disk."""
+
+    code = "CHECKPOINT_UNAVAILABLE"

@@ -1,49 +1,79 @@
 """Evidence of a run: its rounds with their gates, its versions with their scores, its audits."""
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import func
 from sqlmodel import Session, col, select
 
-from app import paging, shapes
-from app.admission import admission
+from app import paging, receipts, shapes
+from app.admission import admissions
 from app.errors import NotFound
-from data.tables import Audit, Directive, Evaluation, Round, Run, TrainingRow, Version
+from data.tables import Audit, Evaluation, Round, Run, TrainingRow, Version
 
 
 def run_round(session: Session, run: Run, number: int) -> shapes.RoundShape:
     """One round with everything that was decided in it."""
-    query = select(Round).where(Round.run == run.id, Round.number == number)
-    row = session.exec(query).first() if number <= run.round else None
-    if row is None:
+    found = rounds(session, run, [number])
+    if not found:
         raise NotFound(f"run {run.id} has not reached round {number}")
-    return round_shape(session, row)
+    return found[0]
 
 
 def list_rounds(session: Session, run: Run, limit: int, cursor: str | None) -> shapes.RoundPage:
     """A page of a run's rounds, first to last."""
     numbers, next_cursor = paging.part(range(1, run.round + 1), limit, cursor)
-    rounds = [run_round(session, run, number) for number in numbers]
-    return shapes.RoundPage(items=rounds, next_cursor=next_cursor)
+    return shapes.RoundPage(items=rounds(session, run, numbers), next_cursor=next_cursor)
 
 
-def round_shape(session: Session, row: Round) -> shapes.RoundShape:
+def rounds(session: Session, run: Run, numbers: Iterable[int]) -> list[shapes.RoundShape]:
+    """Those of the rounds that the run has reached, first to last; read together, not one by one."""
+    reached = [number for number in numbers if number <= run.round]
+    query = select(Round).where(Round.run == run.id, col(Round.number).in_(reached))
+    rows = session.exec(query.order_by(col(Round.number))).all()
+    trained = _trained(session, run.id, reached)
+    admitted = admissions(session, run.id, rows)
+    audited: defaultdict[int, list[shapes.AuditShape]] = defaultdict(list)
+    for audit in audits(session, run.id, reached):
+        audited[audit.round].append(audit)
+    return [
+        _round_shape(run, row, trained[row.number], admitted[row.number], audited[row.number])
+        for row in rows
+    ]
+
+
+def _trained(
+    session: Session, run: str, numbers: list[int]
+) -> dict[int, list[tuple[str, str, int]]]:
+    """How many rows of which source and family each round trained on."""
+    by = col(TrainingRow.round), col(TrainingRow.source), col(TrainingRow.family)
+    query = select(*by, func.count()).where(TrainingRow.run == run, by[0].in_(numbers))
+    found: defaultdict[int, list[tuple[str, str, int]]] = defaultdict(list)
+    for number, source, family, count in session.exec(query.group_by(*by)):
+        found[number].append((source, family, count))
+    return found
+
+
+def _round_shape(
+    run: Run,
+    row: Round,
+    trained: list[tuple[str, str, int]],
+    admitted: shapes.Admission | None,
+    audited: list[shapes.AuditShape],
+) -> shapes.RoundShape:
     """A round's row with its rows by source and family, gate and audits."""
-    rows = session.exec(
-        select(TrainingRow.source, TrainingRow.family, func.count())
-        .where(TrainingRow.run == row.run, TrainingRow.round == row.number)
-        .group_by(TrainingRow.source, TrainingRow.family)
-    ).all()
     sources: Counter[str] = Counter()
     families: Counter[str] = Counter()
-    for source, family, count in rows:
+    for source, family, count in trained:
         sources[source] += count
         families[family] += count
     blind = row.evidence.get("blind") or {}
+    followed = receipts.followed(row.plan)
     return shapes.RoundShape(
         run=row.run,
         round=row.number,
+        simulated=run.simulated,
         start_version=row.start_version,
         candidate=row.candidate,
         outcome=row.outcome,
@@ -56,14 +86,15 @@ def round_shape(session: Session, row: Round) -> shapes.RoundShape:
         rows=row.rows,
         rows_by_source=dict(sources),
         rows_by_family=dict(families),
-        admission=admission(session, row),
+        admission=admitted,
         gate=gate(row),
         dev=_sides(row.evidence.get("dev")),
         dev_change=_change(row),
         held_out=_sides(blind.get("held_out")),
         guard=_sides(blind.get("guard")),
-        audits=audits(session, row.run, row.number),
-        steers=[steer["text"] for steer in row.plan.get("steers", [])],
+        audits=audited,
+        steers=[one.text for one in followed if one.kind == "steer"],
+        followed=followed,
         summary=_round_summary(row),
         started_at=row.started_at,
         ended_at=row.ended_at,
@@ -73,14 +104,14 @@ def round_shape(session: Session, row: Round) -> shapes.RoundShape:
 def interventions(plan: dict[str, Any]) -> list[shapes.Intervention]:
     """What a plan changes, data first, then what it took up from people."""
     families = plan.get("families") or {}
-    told = [f"{name}: {one.get('tasks')} tasks" for name, one in families.items()]
+    told = [f"{name}: {one['tasks']} tasks" for name, one in families.items() if one.get("tasks")]
     found = [shapes.Intervention(kind="data", text=text) for text in told]
     training = ", ".join(f"{name} {value}" for name, value in (plan.get("settings") or {}).items())
     if training:
         found.append(shapes.Intervention(kind="training", text=training))
-    for kind in ("steer", "directive"):
-        said = plan.get(f"{kind}s") or []
-        found += [shapes.Intervention(kind=kind, text=one["text"]) for one in said]
+    for one in receipts.followed(plan):
+        text = f"{one.text}: {one.how}" if one.how else one.text
+        found.append(shapes.Intervention(kind=one.kind, text=text))
     return found
 
 
@@ -112,11 +143,11 @@ def gate(row: Round) -> shapes.Gate | None:
     )
 
 
-def audits(session: Session, run: str, number: int | None = None) -> list[shapes.AuditShape]:
-    """Audit records of a run, or of one round, oldest first."""
+def audits(session: Session, run: str, numbers: list[int] | None = None) -> list[shapes.AuditShape]:
+    """Audit records of a run, or of some of its rounds, oldest first."""
     query = select(Audit).where(Audit.run == run)
-    if number is not None:
-        query = query.where(Audit.round == number)
+    if numbers is not None:
+        query = query.where(col(Audit.round).in_(numbers))
     return [
         shapes.AuditShape(
             type=row.type,
@@ -142,6 +173,9 @@ def versions(session: Session, run: str) -> list[shapes.VersionScores]:
         )
         .order_by(col(Evaluation.id))
     ).all()
+    by_version: defaultdict[str, list[shapes.Score]] = defaultdict(list)
+    for one in scores:
+        by_version[one.version].append(_score(one))
     return [
         shapes.VersionScores(
             version=row.name,
@@ -150,18 +184,9 @@ def versions(session: Session, run: str) -> list[shapes.VersionScores]:
             adapter=row.adapter,
             version_hash=row.version_hash,
             simulated=row.simulated,
-            scores=[_score(one) for one in scores if one.version == row.name],
+            scores=by_version[row.name],
         )
         for row in rows
-    ]
-
-
-def directives(session: Session, run: str) -> list[shapes.DirectiveShape]:
-    """Standing instructions of a run, oldest first."""
-    query = select(Directive).where(Directive.run == run).order_by(col(Directive.created_at))
-    return [
-        shapes.DirectiveShape(id=row.id, text=row.text, author=row.author, at=row.created_at)
-        for row in session.exec(query)
     ]
 
 

@@ -22,7 +22,7 @@ from app.rate import Rate
 from app.refusals import (
     foreign_host,
     foreign_origin,
-    json_not_found,
+    in_json,
     refused,
     too_many,
     unknown,
@@ -33,6 +33,7 @@ OPEN_PATHS = frozenset({"/sign-in", "/healthz", "/readyz", "/favicon.ico"})
 OPEN_POSTS = frozenset(
     {"/session", "/v1/auth/cli/start", "/v1/auth/cli/poll", "/v1/auth/cli/cancel"}
 )
+SIGNED = re.compile(r"/v1/downloads/[^/]+(/[^/]+)?\Z")  # they need the token in their query
 ASSETS = re.compile(r"/_nicegui/[^/]+/(static|libraries|components|resources|esm)/")
 UNLIMITED = re.compile(r"/v1/.*/live|/v1/.*/completions|/v1/completions|/v1/systemone")
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -84,7 +85,7 @@ class Guard:
         if refusal is not None:
             await refusal(scope, receive, send)
         elif API.match(scope["path"]):
-            await self._app(scope, receive, json_not_found(scope, receive, send))
+            await self._app(scope, receive, in_json(scope, receive, send))
         else:
             await self._app(scope, receive, send)
 
@@ -194,7 +195,9 @@ def _is_open(scope: Scope) -> bool:
     path, method = scope["path"], scope["method"]
     if method == "POST":
         return path in OPEN_POSTS
-    return method in SAFE_METHODS and (path in OPEN_PATHS or ASSETS.match(path) is not None)
+    if method not in SAFE_METHODS:
+        return False
+    return path in OPEN_PATHS or any(known.match(path) for known in (ASSETS, SIGNED))
 
 
 def _foreign_write(scope: Scope, headers: Headers) -> Response | None:

@@ -12,6 +12,7 @@ from app.caller import Caller
 from app.errors import InvalidField, InvalidLimit, InvalidLogCursor
 from app.job_status import ACTIVE
 from app.jobs import find_job
+from app.paging import NO_CURSOR
 from data.tables import Event, Job, Round, Run, Step, TrainPoint
 
 SOURCES = ("all", "system", "runtime")
@@ -61,7 +62,13 @@ def job_logs(
         eof=not rest and _is_over(session, row),
         collection_status="complete",
         sources=["system", "runtime"] if source == "all" else [source],
+        simulated=_is_simulated(session, row),
     )
+
+
+def _is_simulated(session: Session, job: Job) -> bool:
+    run = session.get(Run, job.run or "")
+    return run is not None and run.simulated
 
 
 def _place(cursor: str | None) -> Place:
@@ -69,7 +76,7 @@ def _place(cursor: str | None) -> Place:
         return Place()
     match = CURSOR.fullmatch(cursor)
     if match is None:
-        raise InvalidLogCursor("cursor: not one that this server gave out; begin without one")
+        raise InvalidLogCursor(f"cursor: {NO_CURSOR}")
     return Place(event=int(match[1]), step=int(match[2]))
 
 

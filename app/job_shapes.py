@@ -32,6 +32,7 @@ class Training(Sparse):
     lora_rank: int | None = None
     checkpoint: CheckpointPath | None = None
     bookkeeping: bool | None = None  # true: nothing is trained
+    simulated: bool | None = None  # true: no real model was asked or trained
     tags: dict[str, str]
     user_metadata: dict[str, str]
 
@@ -57,6 +58,7 @@ class JobResult(BaseModel):
     job_id: str
     status: str
     metrics: dict[str, float]
+    simulated: bool
 
 
 class JobStopped(BaseModel):
@@ -96,6 +98,7 @@ class LogPage(BaseModel):
     truncated: bool = False
     dropped_bytes: int = 0
     sources: list[str]
+    simulated: bool = False
 
 
 class CheckpointFile(BaseModel):
@@ -120,6 +123,26 @@ class CheckpointItem(BaseModel):
 class CheckpointPage(BaseModel):
     items: list[CheckpointItem]
     next_cursor: str | None = None
+
+
+class Deletion(BaseModel):
+    """The removal of a checkpoint, as an operation that can be asked for."""
+
+    operation_id: str
+    status: str  # RUNNING | SUCCEEDED
+    project_id: str
+    resources: list[dict[str, str]]
+    errors: list[dict[str, str]]
+    dry_run: bool = False  # true: nothing was removed
+    freed_bytes: int = 0
+
+
+class CheckpointDownload(BaseModel):
+    """Links that need no key and end after a quarter of an hour: by file name, and to all as a zip."""
+
+    checkpoint_id: str
+    urls: dict[str, str]
+    zip: str
 
 
 class TrainingModel(BaseModel):

@@ -100,6 +100,7 @@ def _training(
         lora_rank=checkpoint.training.get("settings", {}).get("rank") if checkpoint else None,
         checkpoint=_path(row, checkpoint),
         bookkeeping=nothing_trained or None,
+        simulated=(run is not None and run.simulated) or None,
         tags=labels,
         user_metadata=labels,
     )
@@ -122,7 +123,9 @@ def job_result(session: Session, caller: Caller, job: str) -> shapes.JobResult:
         figures: dict[str, Any] = checkpoint.training if checkpoint is not None else {}
         metrics = {name: figures[name] for name in FIGURES if figures.get(name) is not None}
         metrics |= _scores(session, version)
-    return shapes.JobResult(job_id=job, status=items(session, [row])[0].status, metrics=metrics)
+    (item,) = items(session, [row])
+    simulated = item.training is not None and bool(item.training.simulated)
+    return shapes.JobResult(job_id=job, status=item.status, metrics=metrics, simulated=simulated)
 
 
 def _scores(session: Session, version: Version) -> dict[str, float]:

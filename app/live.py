@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 from sqlalchemy import func
 from sqlmodel import Session, col, select
 
-from app import shapes
+from app import receipts, shapes
 from app.job_status import status_of
 from app.pending import shown
 from app.runs import spend
-from data.tables import INSERTED, Account, Event, Job, Live, Run, Steer, TrainPoint
+from data.tables import Account, Event, Job, Live, Run, TrainPoint
 
 EVENTS = 200
 POINTS = 500
@@ -38,6 +38,7 @@ def run_live(
         run=run.id,
         state="running" if asked.is_over and has_more else asked.state,
         run_state=asked.state,
+        simulated=run.simulated,
         reason=asked.reason,
         round=run.round,
         rounds_target=asked.rounds_target,
@@ -47,7 +48,7 @@ def run_live(
         events=[_event(row) for row in events],
         next_cursor=cursor,
         has_more=has_more,
-        steers=_steers(session, run.id),
+        steers=receipts.steers(session, run.id),
         jobs=_jobs(session, run.id, asked.stop_requested),
         spend=spend(session.get(Account, f"run:{run.id}"), run, asked.limits),
         loss=_loss(session, run),
@@ -86,23 +87,6 @@ def _seconds_left(live: Live) -> float | None:
 
 def _event(row: Event) -> shapes.EventShape:
     return shapes.EventShape(seq=row.seq, kind=row.kind, role=row.role, text=row.text, at=row.at)
-
-
-def _steers(session: Session, run: str) -> list[shapes.SteerShape]:
-    query = select(Steer).where(Steer.run == run).order_by(INSERTED)
-    return [
-        shapes.SteerShape(
-            id=row.id,
-            text=row.text,
-            author=row.author,
-            status=row.status,
-            reason=row.reason,
-            round=row.round,
-            at=row.created_at,
-            delivered_at=row.delivered_at,
-        )
-        for row in session.exec(query)
-    ]
 
 
 def _jobs(session: Session, run: str, stopping: bool) -> list[shapes.JobShape]:

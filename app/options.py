@@ -5,7 +5,8 @@ from __future__ import annotations  # an older Python gets as far as the message
 import argparse
 from pathlib import Path
 
-BENCHES = ("feed", "startup", "train", "wall")  # the modules of tests/bench that stand alone
+# The modules of tests/bench that stand alone.
+BENCHES = ("feed", "ledger", "live", "sandbox", "startup", "train", "wall")
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -53,6 +54,13 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--long", action="store_true", help="also run those that take minutes")
     one.set_defaults(home=None)
 
+    one = add("verify", help="run a Verifier over a case file and print where they disagree")
+    text = "its name, or the Python file that defines it"
+    one.add_argument("--verifier", required=True, metavar="NAME", help=text)
+    text = "JSON lines: reply, what is expected, and what the Verifier needs"
+    one.add_argument("--cases", required=True, type=Path, metavar="FILE", help=text)
+    one.set_defaults(home=None)
+
     one = add("bench", help="measure a yardstick; its own options follow its name")
     one.add_argument("name", choices=BENCHES)
     one.set_defaults(home=None)
@@ -66,6 +74,11 @@ def parser() -> argparse.ArgumentParser:
     _key(add("key", help="make, list and revoke API keys"), home)
     _user(add("user", help="add, list, change and remove people"), home)
     _setting(add("setting", help="see and change settings"), home)
+    _model(add("model", help="add, list, try and remove models behind the gateway"), home)
+    _project(add("project", help="see and set what a project may spend over all runs"), home)
+    _sandbox(add("sandbox", help="make the image that model-written code runs in"), home)
+
+    _cassette(add("cassette", help="put a finished run into a file, or play one"), home)
 
     one = add("backup", parents=[home], help="copy what cannot be made again, also while it runs")
     one.add_argument("--to", type=Path, metavar="DIR", help="where to (default: backups/ at home)")
@@ -115,3 +128,74 @@ def _setting(command: argparse.ArgumentParser, home: argparse.ArgumentParser) ->
     one.add_argument("name", metavar="NAME")
     one.add_argument("value", metavar="VALUE", help='"" for none')
     add("list", parents=[home], help="list the settings with their values")
+
+
+def _model(command: argparse.ArgumentParser, home: argparse.ArgumentParser) -> None:
+    add = command.add_subparsers(dest="action", metavar="ACTION", required=True).add_parser
+    one = add("add", parents=[home], help="add a model with its price, or change one")
+    one.add_argument("name", metavar="NAME", help="as the provider calls it")
+    one.add_argument("--base-url", required=True, metavar="URL", help="such as https://.../v1")
+    text = "the environment variable of the server that holds its key"
+    one.add_argument("--key-env", metavar="VAR", help=text)
+    text = "the file (mode 600) that holds its key"
+    one.add_argument("--key-file", type=Path, metavar="FILE", help=text)
+    for kind, must in (("input", True), ("output", True), ("cached", False)):
+        text = f"price of a million {kind} tokens in USD"
+        one.add_argument(f"--{kind}-usd-per-mtok", required=must, metavar="X", help=text)
+    text = "price of requests of more than ABOVE tokens; may be given again"
+    form = "ABOVE:INPUT:OUTPUT[:CACHED]"
+    one.add_argument("--tier", action="append", default=[], metavar=form, help=text)
+    text = "it runs on this machine or network: such addresses are refused without this"
+    one.add_argument("--local", action="store_true", help=text)
+    one.add_argument("--role", choices=["operator", "teacher", "student"], help="what it is for")
+    add("list", parents=[home], help="list the models with prices and keys by name")
+    for action, text in (
+        ("test", "make one tiny call, at the project's cost, and show it"),
+        ("remove", "take a model out"),
+        ("confirm", "let a model be called again that cost more than it could"),
+    ):
+        one = add(action, parents=[home], help=text)
+        one.add_argument("name", metavar="NAME")
+
+
+def _project(command: argparse.ArgumentParser, home: argparse.ArgumentParser) -> None:
+    add = command.add_subparsers(dest="action", metavar="ACTION", required=True).add_parser
+    one = add("cap", parents=[home], help="show the caps over all runs, or set some")
+    one.add_argument("--project", metavar="P", help="id or name (default: the first project)")
+    for option, text in (
+        ("--max-cost-usd", "models and device together"),
+        ("--max-model-cost-usd", "models alone"),
+        ("--max-model-requests", "requests to models"),
+    ):
+        one.add_argument(option, metavar="N", help=f'{text}; "none" for no cap')
+
+
+def _sandbox(command: argparse.ArgumentParser, home: argparse.ArgumentParser) -> None:
+    add = command.add_subparsers(dest="action", metavar="ACTION", required=True).add_parser
+    one = add("build", parents=[home], help="make the image: pull a base, or pack a folder")
+    text = "a root file system with Python in it, where no registry answers"
+    one.add_argument("--rootfs", type=Path, metavar="DIR", help=text)
+    text = "another base than the official Python image, by its digest"
+    one.add_argument("--base", metavar="NAME@sha256:...", help=text)
+    add("status", parents=[home], help="say which engine and image there are")
+
+
+def _cassette(command: argparse.ArgumentParser, home: argparse.ArgumentParser) -> None:
+    add = command.add_subparsers(dest="action", metavar="ACTION", required=True).add_parser
+    one = add("export", parents=[home], help="write a run that has ended, without secrets")
+    one.add_argument("run", metavar="RUN")
+    one.add_argument("file", type=Path, metavar="FILE")
+    one = add("play", help="show a recorded run in a console of its own: no GPU, key or network")
+    one.add_argument("file", type=Path, metavar="FILE")
+    text = "1 to 60 times as fast as it was (default: %(default)g)"
+    one.add_argument("--speed", type=_speed, default=10.0, metavar="X", help=text)
+    one.add_argument("--port", type=int, metavar="P", help="port (default: the first free one)")
+    one.add_argument("--no-browser", action="store_true", help="open no browser window")
+    one.set_defaults(home=None)
+
+
+def _speed(text: str) -> float:
+    speed = float(text)
+    if not 1 <= speed <= 60:
+        raise argparse.ArgumentTypeError(f"{text} is not between 1 and 60")
+    return speed

@@ -11,6 +11,7 @@ from app.errors import InvalidCursor, InvalidLimit
 MOST = 100
 CURSOR = re.compile(r"([0-9]{17})-([A-Za-z0-9][A-Za-z0-9._-]{0,127})")
 NUMBER = re.compile(r"[0-9]{1,18}")
+NO_CURSOR = "not one that this server gave out; begin without one"
 
 
 def newest_first(
@@ -62,7 +63,7 @@ def read_cursor(cursor: str) -> tuple[str, str]:
     """Moment and id of the row that a cursor stands for."""
     match = CURSOR.fullmatch(cursor)
     if match is None:
-        raise InvalidCursor("cursor: not one that this server gave out; begin without one")
+        raise InvalidCursor(f"cursor: {NO_CURSOR}")
     d, row_id = match.groups()
     day, time = f"{d[:4]}-{d[4:6]}-{d[6:8]}", f"{d[8:10]}:{d[10:12]}:{d[12:14]}.{d[14:]}"
     return f"{day}T{time}Z", row_id
@@ -71,5 +72,5 @@ def read_cursor(cursor: str) -> tuple[str, str]:
 def read_number(cursor: str) -> int:
     """The number that a counting cursor stands for."""
     if not NUMBER.fullmatch(cursor):
-        raise InvalidCursor("cursor: not one that this server gave out; begin without one")
+        raise InvalidCursor(f"cursor: {NO_CURSOR}")
     return int(cursor)

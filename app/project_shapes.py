@@ -64,16 +64,20 @@ class MemberPage(BaseModel):
 
 
 class BillingAccount(BaseModel):
-    """Amounts in USD as strings; no balance where the project has no cap."""
+    """Amounts in USD as strings; no balance where the project has no cap.
+
+    `simulated_usd` is the part of what was spent that went to simulated models, so to nobody.
+    """
 
     balance_usd: str | None
     spent_usd: str
+    simulated_usd: str
     reserved_usd: str
     cap_usd: str | None
 
 
 class UsagePage(BaseModel):
-    """Each item has what it is grouped by, `amount_usd` and `gpu_seconds`."""
+    """Each item has what it is grouped by, `amount_usd`, `simulated_usd` of it, `gpu_seconds`."""
 
     items: list[dict[str, str | float]]
     next_cursor: str | None = None
@@ -85,6 +89,7 @@ class LedgerItem(BaseModel):
     amount_usd: str
     reference: str | None
     occurred_at: str
+    simulated: bool  # for a call to a simulated model
 
 
 class LedgerPage(BaseModel):

@@ -111,18 +111,23 @@ def with_headers(send: Send) -> Send:
     return secured
 
 
-def json_not_found(scope: Scope, receive: Receive, send: Send) -> Send:
-    """A `send` that turns a 404 that is not JSON into the API's own; the client reads JSON alone."""
+def in_json(scope: Scope, receive: Receive, send: Send) -> Send:
+    """A `send` that turns a 404 or 500 that is not JSON into the API's own; the client reads JSON
+    alone."""
     swallowing = False
+    told = {
+        404: ("NOT_FOUND", f"there is no {scope['path'][:200]} here"),
+        500: ("INTERNAL_SERVER_ERROR", "something broke in the server; its log says what"),
+    }
 
     async def checked(message: Message) -> None:
         nonlocal swallowing
-        if message["type"] == "http.response.start" and message["status"] == 404:
+        if message["type"] == "http.response.start" and message["status"] in told:
             kind = MutableHeaders(scope=message).get("content-type", "")
             if not kind.startswith("application/json"):
                 swallowing = True
-                answer = refused(404, "NOT_FOUND", f"there is no {scope['path'][:200]} here")
-                await answer(scope, receive, send)
+                status = message["status"]
+                await refused(status, *told[status])(scope, receive, send)
         if not swallowing:
             await send(message)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import case, func
+from sqlalchemy import case, func, tuple_
 from sqlmodel import Session, col, or_, select
 
 from app import paging, shapes
@@ -16,7 +16,10 @@ from data.tables import Account, Evaluation, Job, Live, Round, Run
 MICRO = 1_000_000
 STATES = {"starting", "running", "paused", "finished", "failed", "stopped"}
 WORKING = ("starting", "running")
-HINT = 'Start one with "python3 run.py demo", which needs no key and no GPU.'
+HINT = (
+    'Start one with "python3 run.py demo", which needs no key and no GPU,'
+    " or POST one here: GET /v1/openapi.json has the fields."
+)
 
 
 def find_run(session: Session, caller: Caller, run: str) -> Run:
@@ -35,7 +38,9 @@ def visible_to(caller: Caller) -> Any:
     readable = func.json_valid(Job.labels)  # one broken row must not spoil the query
     label = case((readable, func.json_extract(Job.labels, "$.rsi_run")))
     named = select(label).where(Job.project_id == caller.project_id, Job.type == "train")
-    return or_(started, col(Run.id).in_(named))
+    # By an index on the id every label would be read for every query; so only where a foreign run
+    # is met.
+    return or_(started, col(Run.id).concat("").in_(named))
 
 
 def list_runs(
@@ -76,6 +81,7 @@ def summaries(session: Session, rows: Sequence[Run]) -> list[shapes.RunSummary]:
             state=asked[row.id].state,
             mode=row.mode,
             simulated=row.simulated,
+            replay="replay" in row.config,
             domain=row.domain,
             base_model=row.base_model,
             round=row.round,
@@ -147,25 +153,20 @@ def _best_scores(
     session: Session, rows: Sequence[Run]
 ) -> dict[str, tuple[float | None, shapes.Interval | None]]:
     """Dev mean of each run's best version, and its paired change against the baseline."""
-    ids = [row.id for row in rows]
-    means = {
-        (one.run, one.version): one.mean
-        for one in session.exec(
-            select(Evaluation).where(
-                _in(Evaluation.run, ids), Evaluation.split == "dev", Evaluation.repeat == 0
-            )
-        )
-    }
-    changes = {
-        (one.run, one.candidate): one.evidence.get("against_base")
-        for one in session.exec(select(Round).where(_in(Round.run, ids)))
-    }
-    found: dict[str, tuple[float | None, shapes.Interval | None]] = {}
-    for row in rows:
-        figures = changes.get((row.id, row.best_version))
-        change = difference(figures) if figures else None
-        found[row.id] = (means.get((row.id, row.best_version or "")), change)
-    return found
+    best = {row.id: row.best_version for row in rows if row.best_version is not None}
+    measured = select(Evaluation.run, Evaluation.mean).where(
+        _in(Evaluation.run, best),  # for the index, which a pair of columns does not use
+        tuple_(col(Evaluation.run), col(Evaluation.version)).in_(best.items()),
+        Evaluation.split == "dev",
+        Evaluation.repeat == 0,
+    )
+    means = dict(session.exec(measured).all())
+    gained = select(Round.run, Round.evidence).where(
+        _in(Round.run, best), tuple_(col(Round.run), col(Round.candidate)).in_(best.items())
+    )
+    against_base = {run: evidence.get("against_base") for run, evidence in session.exec(gained)}
+    changes = {run: difference(figures) for run, figures in against_base.items() if figures}
+    return {row.id: (means.get(row.id), changes.get(row.id)) for row in rows}
 
 
 def _latest(run: Run, live: Live | None) -> str:

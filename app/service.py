@@ -1,14 +1,18 @@
 """Everything that can be done, one method each; doors and pages call these and nothing else."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
 from app import (
     billing,
     catalog,
+    checkpoint_removal,
     checkpoints,
     control,
+    cost_shapes,
     costs,
+    downloads,
     evidence,
     identity,
     job_logs,
@@ -17,6 +21,7 @@ from app import (
     live,
     machine,
     project_shapes,
+    receipts,
     runs,
     shapes,
     start,
@@ -38,13 +43,21 @@ Found = TypeVar("Found")
 class Service:
     """Reads and commands over one store. `device` is the machine's name for people.
 
+    `why_no_sandbox` says why code cannot be run here, or None where it can.
     Every method takes the caller first, checks the capability, then whether the caller can see the
     thing, then the fields, then the state; errors.py has the refusals.
     """
 
-    def __init__(self, store: Reader, device: str) -> None:
+    def __init__(
+        self,
+        store: Reader,
+        device: str,
+        why_no_sandbox: Callable[[], str | None] = lambda: "this process has no sandboxes",
+    ) -> None:
         self._store, self._device = store, device
+        self._why_no_sandbox = why_no_sandbox
         self._home = Home(path=store.path.parent)
+        self._links = downloads.Links()
 
     # Model loops
 
@@ -52,6 +65,7 @@ class Service:
         """Record a new run; the engine takes it up within a second."""
         caller.need("training.run")
         checked = check_start(fields, base_models(self._home))
+        start.check_sandbox(checked.domain, self._why_no_sandbox)
         started: shapes.RunStarted = self._store.write(
             lambda s: start.receipt(start.insert_run(s, caller, checked))
         )
@@ -111,7 +125,7 @@ class Service:
                 raise InvalidRequest("round: rounds are counted from 1")
             return evidence.run_round(session, row, number)
 
-    def run_cost(self, caller: Caller, run: str) -> shapes.RunCost:
+    def run_cost(self, caller: Caller, run: str) -> cost_shapes.RunCost:
         """What a run has spent and what is still open, with device time by round and phase."""
         caller.need(READ)
         with self._store.read() as session:
@@ -126,7 +140,7 @@ class Service:
         """Standing instructions of a run, oldest first."""
         caller.need(READ)
         with self._store.read() as session:
-            return evidence.directives(session, runs.find_run(session, caller, run).id)
+            return receipts.directives(session, runs.find_run(session, caller, run).id)
 
     def add_directive(self, caller: Caller, run: str, text: object) -> shapes.DirectiveShape:
         """Add an instruction that stands for all later rounds."""
@@ -224,6 +238,32 @@ class Service:
         """A page of what was trained, newest first."""
         found = checkpoints.list_checkpoints
         return self._read(caller, found, self._home, job=job, run=run, limit=limit, cursor=cursor)
+
+    def checkpoint_links(
+        self, caller: Caller, base: str, path: str, job: str | None = None, run: str | None = None
+    ) -> job_shapes.CheckpointDownload:
+        """Where a checkpoint's files can be had; `base` is this server's address."""
+        links = downloads.links_to
+        return self._read(caller, links, self._home, self._links, base, path=path, job=job, run=run)
+
+    def checkpoint_file(self, checkpoint: str, name: str, token: str) -> Path:
+        """One file of a checkpoint for whoever holds a link to it."""
+        return downloads.file_of(self._home, self._links, checkpoint, name, token)
+
+    def checkpoint_zip(self, checkpoint: str, token: str) -> Iterator[bytes]:
+        """All files of a checkpoint for whoever holds a link to it."""
+        return downloads.zip_of(self._home, self._links, checkpoint, token)
+
+    def delete_checkpoint(
+        self, caller: Caller, checkpoint: str, dry_run: bool = False
+    ) -> job_shapes.Deletion:
+        """Delete what was trained; with `dry_run` only tell what that would free."""
+        caller.need("deploy")
+        return checkpoint_removal.delete(self._store, caller, self._home, checkpoint, (), dry_run)
+
+    def operation(self, caller: Caller, operation: str) -> job_shapes.Deletion:
+        """How far something is that takes a while."""
+        return self._read(caller, checkpoint_removal.deletion, self._home, operation)
 
     def training_models(self, caller: Caller) -> job_shapes.TrainingModelPage:
         """The base models that can be trained here."""

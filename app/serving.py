@@ -24,6 +24,8 @@ def listen(host: str, wanted: int | None, ports: range) -> socket.socket:
     for port in [wanted] if wanted else ports:
         try:
             return _listener(host, port)
+        except OverflowError:
+            raise SystemExit(_cannot(f"{port} is no port; ports go up to 65535")) from None
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise SystemExit(_cannot(f"{host}:{port}: {error.strerror}")) from None
@@ -39,7 +41,7 @@ def _listener(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         listener.listen(2048)
-    except OSError:
+    except (OSError, OverflowError):
         listener.close()
         raise
     return listener

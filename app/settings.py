@@ -12,7 +12,7 @@ from sqlmodel import Session, select
 from app.caller import Caller
 from app.errors import InvalidRequest
 from data.store import Store
-from data.tables import Setting, now
+from data.tables import GatewayModel, Setting, now
 
 HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?|\[[0-9a-f:.]+\]")
 ORIGIN = re.compile(r"https?://(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
@@ -53,6 +53,8 @@ class Settings:
             raise InvalidRequest(f"there is no setting {name}; there are {', '.join(KINDS)}")
         check, about = KINDS[name]
         checked = check(value.strip())
+        if name == "default_student":
+            self._check_model(checked)
         self._store.write(partial(_put, name, checked))
         self.network = self._read_network()
         return SettingInfo(name=name, value=checked, about=about)
@@ -65,6 +67,15 @@ class Settings:
             SettingInfo(name=name, value=values.get(name, ""), about=about)
             for name, (_, about) in KINDS.items()
         ]
+
+    def _check_model(self, name: str) -> None:
+        """Later dry runs would all be refused for a model that nobody knows."""
+        with self._store.read() as session:
+            if name and session.get(GatewayModel, name) is None:
+                known = ", ".join(session.exec(select(GatewayModel.name).limit(20)))
+                raise InvalidRequest(
+                    f"default_student: there is no model {name}; there are {known}"
+                )
 
     def _values(self) -> dict[str, str]:
         with self._store.read() as session:

@@ -69,6 +69,7 @@ class RunSummary(BaseModel):
     state: str
     mode: str  # live | dry
     simulated: bool
+    replay: bool = False  # a recording is played: nothing of this happens now
     domain: str
     base_model: str
     round: int
@@ -155,9 +156,26 @@ class Intervention(BaseModel):
     text: str
 
 
+class Followed(BaseModel):
+    """A steer or directive that a plan says it follows, and how."""
+
+    kind: str  # steer | directive
+    id: str
+    text: str
+    how: str
+
+
+class PlanUse(BaseModel):
+    """The round whose plan followed what somebody said, and how."""
+
+    round: int
+    how: str
+
+
 class RoundShape(BaseModel):
     run: str
     round: int
+    simulated: bool
     start_version: str
     candidate: str | None
     outcome: str | None
@@ -180,6 +198,7 @@ class RoundShape(BaseModel):
     guard: dict[str, Any] | None
     audits: list[AuditShape]
     steers: list[str]  # texts that its plan took up
+    followed: list[Followed]  # the same and directives, with how
     summary: str
     started_at: str
     ended_at: str | None
@@ -190,6 +209,8 @@ class DirectiveShape(BaseModel):
     text: str
     author: str
     at: str
+    read: list[int] = []  # rounds whose operator has read it
+    used: list[PlanUse] = []
 
 
 class RunStarted(BaseModel):
@@ -198,6 +219,7 @@ class RunStarted(BaseModel):
     run: str
     state: str
     mode: str
+    simulated: bool
     domain: str
     round: int
     rounds_target: int
@@ -263,6 +285,7 @@ class SteerShape(BaseModel):
     round: int | None
     at: str
     delivered_at: str | None
+    used: PlanUse | None = None
 
 
 class SteerTicket(BaseModel):
@@ -309,6 +332,7 @@ class Live(BaseModel):
     run: str
     state: str
     run_state: str
+    simulated: bool
     reason: str | None  # why it waits, rests or ended
     round: int
     rounds_target: int
@@ -332,36 +356,6 @@ class Device(BaseModel):
     purpose: str | None
     run: str | None
     waiting: list[str]
-
-
-class PhaseTime(BaseModel):
-    """Device time of one phase; round 0 is the preparation before the first round."""
-
-    round: int
-    phase: str
-    seconds: float  # settled so far
-    held: bool  # it holds the device now
-
-
-class RunCost(BaseModel):
-    """A run's spend beside its caps; a cap of None is not set."""
-
-    confirmed_usd: float
-    uncertain_usd: float  # charged whole, since nobody can tell what it cost
-    reserved_usd: float  # the worst case of calls that are open
-    cap_usd: float | None
-    confirmed_calls: int
-    failed_calls: int
-    uncertain_calls: int
-    open_calls: int
-    device_usd: float
-    device_reserved_usd: float
-    device_seconds: float
-    total_usd: float
-    total_cap_usd: float | None
-    requests: int
-    requests_cap: int | None
-    phases: list[PhaseTime]
 
 
 class PresetShape(BaseModel):

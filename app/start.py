@@ -2,6 +2,7 @@
 
 import hashlib
 import secrets
+from collections.abc import Callable
 
 from sqlalchemy import func
 from sqlmodel import Session, select
@@ -9,10 +10,11 @@ from sqlmodel import Session, select
 from app import shapes
 from app.caller import Caller
 from app.caps import limits_shape
-from app.errors import Conflict, InvalidRequest
+from app.errors import Conflict
+from app.models import check_models
 from app.start_fields import Checked
 from data import crash
-from data.tables import GatewayModel, Job, Run, Setting, now
+from data.tables import Job, Run, Setting, now
 from recipes.domains import DOMAINS
 
 SIMULATED = "sim/"
@@ -22,9 +24,11 @@ QUEUE_LIMIT = 20  # live runs that may wait, where the settings say nothing else
 def insert_run(session: Session, caller: Caller, checked: Checked) -> Run:
     """Write the run as `starting` with its first bookkeeping job; Conflict when it cannot be."""
     fields = checked.fields
-    student = checked.base_model or _setting(session, "default_student", f"{SIMULATED}student")
+    student = checked.base_model
+    if student is None:
+        student = _setting(session, "default_student", f"{SIMULATED}student")
     models = _models(checked, student)
-    _check_prices(session, models)
+    check_models(session, models)
     _check_state(session, checked)
     waits = checked.start_after is not None and checked.start_after > now()
     run = Run(
@@ -52,12 +56,21 @@ def insert_run(session: Session, caller: Caller, checked: Checked) -> Run:
     return run
 
 
+def check_sandbox(domain: str, why_no_sandbox: Callable[[], str | None]) -> None:
+    """Conflict, with the sandbox engine's own message, when a domain's code cannot be run here."""
+    why = why_no_sandbox() if DOMAINS[domain].needs_sandbox else None
+    if why is not None:
+        text = f"domain {domain} runs code that a model wrote, and no sandbox works here: {why}"
+        raise Conflict(text, "SANDBOX_UNAVAILABLE")
+
+
 def receipt(run: Run) -> shapes.RunStarted:
     """What a start answers."""
     return shapes.RunStarted(
         run=run.id,
         state=run.state,
         mode=run.mode,
+        simulated=run.simulated,
         domain=run.domain,
         round=run.round,
         rounds_target=run.rounds_target,
@@ -80,24 +93,11 @@ def _models(checked: Checked, student: str) -> dict[str, str]:
     return {field: name for field, name in names.items() if name is not None}
 
 
-def _check_prices(session: Session, models: dict[str, str]) -> None:
-    known = set(session.exec(select(GatewayModel.name)))
-    for field, name in models.items():
-        if name not in known:
-            text = f"{field}: {name!r} has no known price here; known are {sorted(known)}"
-            raise InvalidRequest(text, "PRICE_UNKNOWN")
-
-
 def _check_state(session: Session, checked: Checked) -> None:
-    """Conflict when the id is taken, the domain cannot be run here, or too many runs wait."""
+    """Conflict when the id is taken or too many runs wait."""
     run = checked.fields.run
     if session.get(Run, run) is not None:
         raise Conflict(f"run {run} exists already; choose another id")
-    if DOMAINS[checked.domain].needs_sandbox:
-        raise Conflict(
-            f"domain {checked.domain} runs code that a model wrote, and no sandbox works here",
-            "SANDBOX_UNAVAILABLE",
-        )
     waiting = select(func.count()).where(Run.state == "starting", Run.mode == "live")
     most = queue_limit(session)
     if not checked.fields.dry_run and session.exec(waiting).one() >= most:

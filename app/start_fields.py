@@ -132,7 +132,7 @@ def _check_words(fields: StartFields) -> None:
 
 
 def _domain(fields: StartFields, preset: Mapping[str, Any]) -> str:
-    domain: str = fields.domain or preset.get("domain", "arith")
+    domain: str = preset.get("domain", "arith") if fields.domain is None else fields.domain
     if domain not in DOMAINS:
         raise InvalidRequest(f"domain: {domain!r} is not one of {sorted(DOMAINS)}")
     if domain != preset.get("domain", domain):
@@ -167,7 +167,7 @@ def _base_model(
 ) -> str | None:
     if fields.dry_run:
         return fields.student_model
-    base: str = fields.base_model or preset["base_model"]
+    base: str = preset["base_model"] if fields.base_model is None else fields.base_model
     if base not in base_models:
         raise InvalidRequest(f"base_model: {base!r} is not one of {sorted(base_models)}")
     return base

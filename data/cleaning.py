@@ -24,13 +24,18 @@ from data.retention import (
     last_event,
     needed_checkpoints,
     plan_cleaning,
+    why_in_use,
 )
-from data.store import Store
+from data.store import Reader, Store
 from data.tables import Checkpoint, Event, Run, now
 
 log = logging.getLogger(__name__)
 
 EVENTS_AT_ONCE = 5000  # so that other writes do not wait for long
+
+
+class CheckpointInUse(Exception):
+    """A checkpoint may not be deleted; the text says what needs it."""
 
 
 def clean(
@@ -59,7 +64,26 @@ def clean(
     return plan
 
 
-def _write(store: Store, home: Home, change: Write) -> Any:
+def delete_checkpoint(
+    store: Reader, home: Home, name: str, protected: Collection[str] = ()
+) -> None:
+    """Delete one checkpoint at a person's word; CheckpointInUse when something still needs it."""
+
+    def mark(s: Session) -> None:
+        reason = why_in_use(s, name, protected)
+        if reason is not None:
+            raise CheckpointInUse(reason)
+        row = s.get_one(Checkpoint, name)
+        row.deleted_at = row.deleted_at or now()
+        s.add(row)
+
+    _write(store, home, mark)
+    if (home.checkpoints / name).is_dir():
+        _remove_checkpoint(store, home, name)
+    log.info("deleted checkpoint %s at a person's word", name)
+
+
+def _write(store: Reader, home: Home, change: Write) -> Any:
     """Write; on a full disk with the room of the spare file, once."""
     try:
         return store.write(change)
@@ -80,7 +104,7 @@ def _mark(s: Session, named: Collection[str], protected: Collection[str]) -> lis
     return [row.id for row in going]
 
 
-def _remove_checkpoint(store: Store, home: Home, name: str) -> None:
+def _remove_checkpoint(store: Reader, home: Home, name: str) -> None:
     aside = home.checkpoints / f"{name}.tmp-{secrets.token_hex(4)}"
     if _write(store, home, lambda s: _set_aside(s, home, name, aside.name)):
         fsync_folder(home.checkpoints)

@@ -55,6 +55,9 @@ POINTS: dict[str, str] = {
     "after_send": "a paid call was answered, nothing settled",
     "in_settle": "a call's cost is settled and its answer written, not committed",
     "after_settle": "a paid call is settled, its step not recorded",
+    "in_charge": "a call without an answer is charged whole, not committed",
+    "in_release": "a call that cost nothing is given back, not committed",
+    "before_retry": "a failed call is settled, its next attempt not begun",
     "in_server_end": "a server's end is written, not committed",
     "after_server_end": "a server's end is recorded, the process is still there",
 }

@@ -4,13 +4,15 @@ Every function runs inside a write transaction of the store. One reservation may
 accounts (run, key, project); each account keeps its totals and its caps.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlmodel import Session
 
 from data.tables import Account, LedgerEntry, Reservation, now
 
 MICRO = 1_000_000
+LOW_SHARE = 10  # below a tenth of a cap, calls go one at a time
 CAPS = {  # a run's limit -> the account's column that holds it
     "max_model_cost_usd": "model_cap",
     "max_cost_usd": "total_cap",
@@ -24,6 +26,19 @@ class CapExceeded(Exception):
 
 class AlreadySettled(Exception):
     """A reservation is settled once; this one is not open any more."""
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class Room:
+    """What the caps of some accounts leave for a model call, in micro-dollars; None without a cap.
+
+    `low` when less than a tenth of a cap is unspent, `in_flight` when calls hold reservations that
+    may come back.
+    """
+
+    left: int | None
+    low: bool
+    in_flight: bool
 
 
 def open_account(
@@ -45,6 +60,36 @@ def open_account(
 def cap_value(name: str, limit: float) -> int:
     """A run's limit in the account's unit: micro-dollars, or a count of requests."""
     return int(limit) if name == "max_model_requests" else round(limit * MICRO)
+
+
+def room_for_call(session: Session, accounts: Sequence[str]) -> Room:
+    """How much one more call may reserve, over all caps of all accounts."""
+    found = [one for account in accounts for one in _limits_of_call(_account(session, account))]
+    return Room(
+        left=min((cap - used for _, cap, used, _, _ in found), default=None),
+        low=any((cap - settled) * LOW_SHARE < cap for _, cap, _, settled, _ in found),
+        in_flight=any(row.model_reserved > 0 for _, _, _, _, row in found),
+    )
+
+
+def _limits_of_call(row: Account) -> Iterator[tuple[str, int, int, int, Account]]:
+    """Each money cap that a model call has to keep: name, cap, used, settled."""
+    if row.model_cap is not None:
+        used = row.model_settled + row.model_reserved
+        yield "model cap", row.model_cap, used, row.model_settled, row
+    if row.total_cap is not None:
+        settled = row.model_settled + row.device_settled
+        used = settled + row.model_reserved + row.device_reserved
+        yield "total cap", row.total_cap, used, settled, row
+
+
+def set_caps(session: Session, account: str, limits: Mapping[str, float | None]) -> Account:
+    """Give an account the named caps, None for none; what was spent stays spent."""
+    row = _account(session, account)
+    for name, limit in limits.items():
+        setattr(row, CAPS[name], None if limit is None else cap_value(name, limit))
+    session.add(row)
+    return row
 
 
 def reserve(
@@ -121,12 +166,9 @@ def _close(
 
 
 def _check_caps(row: Account, kind: str, amount: int, requests: int) -> None:
-    model = row.model_settled + row.model_reserved
-    total = model + row.device_settled + row.device_reserved
-    if kind == "model" and row.model_cap is not None and model + amount > row.model_cap:
-        raise CapExceeded(_cap_text("model cap", row.model_cap, model, amount, row.id))
-    if row.total_cap is not None and total + amount > row.total_cap:
-        raise CapExceeded(_cap_text("total cap", row.total_cap, total, amount, row.id))
+    for cap, limit, used, _, _ in _limits_of_call(row):
+        if used + amount > limit and (kind == "model" or cap == "total cap"):
+            raise CapExceeded(_cap_text(cap, limit, used, amount, row.id))
     if row.requests_cap is not None and row.requests + requests > row.requests_cap:
         raise CapExceeded(
             f"request cap {row.requests_cap} reached at {row.requests} requests ({_name(row.id)})"
@@ -135,8 +177,8 @@ def _check_caps(row: Account, kind: str, amount: int, requests: int) -> None:
 
 def _cap_text(cap: str, limit: int, used: int, asked: int, account: str) -> str:
     return (
-        f"{cap} {dollars(limit)} reached at {dollars(used)} + {dollars(asked)} reserve"
-        f" ({_name(account)})"
+        f"{cap} {dollars(limit)} reached at {dollars(used)} + {dollars(asked)} reserve,"
+        f" {dollars(max(0, limit - used))} left ({_name(account)})"
     )
 
 

@@ -41,6 +41,25 @@ MIGRATIONS: dict[int, Iterable[str]] = {
             created_at VARCHAR NOT NULL,
             expires_at VARCHAR NOT NULL)""",
     ),
+    3: (
+        "ALTER TABLE gatewaymodel ADD COLUMN key_file VARCHAR",
+        "ALTER TABLE gatewaymodel ADD COLUMN local BOOLEAN DEFAULT 0 NOT NULL",
+        "ALTER TABLE gatewaymodel ADD COLUMN tiers JSON DEFAULT '[]' NOT NULL",
+        "ALTER TABLE gatewaymodel ADD COLUMN blocked VARCHAR",
+        "ALTER TABLE modelcall ADD COLUMN max_tokens INTEGER",
+        "ALTER TABLE modelcall ADD COLUMN uncertain BOOLEAN DEFAULT 0 NOT NULL",
+        # Whatever had no answer was charged whole, and its cost stood in the reservation alone.
+        """UPDATE modelcall SET uncertain = 1, cost =
+            (SELECT actual FROM reservation WHERE reservation.id = modelcall.reservation)
+            WHERE status = 'uncertain'""",
+        "CREATE INDEX job_created_at ON job (created_at)",
+        "CREATE INDEX ledgerentry_account_at ON ledgerentry (account, at)",
+        "CREATE INDEX modelcall_run_round_role ON modelcall (run, round, role)",
+        "CREATE INDEX modelcall_run_started ON modelcall (run, started_at)",
+        "CREATE INDEX modelcall_project_started ON modelcall (project_id, started_at)",
+        "CREATE INDEX modelcall_reservation ON modelcall (reservation)",
+        "CREATE INDEX modelcall_status ON modelcall (status)",
+    ),
 }
 
 

@@ -58,18 +58,36 @@ def needed_checkpoints(session: Session, protected: Collection[str]) -> dict[str
     """Checkpoints that stay, each with its reason. Equal trainings share one: any run may need it."""
     needed: dict[str, str] = {}
     for run in session.exec(select(Run)):
-        needed |= _of_run(session, run)
+        newest = list(dict.fromkeys(reversed(_adapters(session, run).values())))[:LAST]
+        needed |= dict.fromkeys(newest, f"one of the last {LAST} of {run.id}")
     unbound = select(Version).where(col(Version.run).is_(None), col(Version.adapter).is_not(None))
     for version in session.exec(unbound):
         needed[version.adapter or ""] = f"is version {version.name}, which belongs to no run"
+    for run in session.exec(select(Run)):
+        needed |= _used_by(session, run)
     return needed | dict.fromkeys(protected, "is deployed")
 
 
-def _of_run(session: Session, run: Run) -> dict[str, str]:
+def why_in_use(session: Session, checkpoint: str, protected: Collection[str]) -> str | None:
+    """Why a checkpoint may not be deleted at present, even at a person's word; None when it may."""
+    if checkpoint in protected:
+        return "is deployed"
+    holders = select(Version.run).where(Version.adapter == checkpoint)
+    for run in session.exec(select(Run).where(col(Run.id).in_(holders))):
+        reason = _used_by(session, run).get(checkpoint)
+        if reason is not None:
+            return reason
+    return None
+
+
+def _adapters(session: Session, run: Run) -> dict[str, str]:
+    """The checkpoints of a run's versions by their names, oldest first."""
     query = select(Version).where(Version.run == run.id, col(Version.adapter).is_not(None))
-    adapters = {v.name: v.adapter or "" for v in session.exec(query.order_by(col(Version.id)))}
-    newest = list(dict.fromkeys(reversed(adapters.values())))[:LAST]
-    needed = dict.fromkeys(newest, f"one of the last {LAST} of {run.id}")
+    return {v.name: v.adapter or "" for v in session.exec(query.order_by(col(Version.id)))}
+
+
+def _used_by(session: Session, run: Run) -> dict[str, str]:
+    adapters, needed = _adapters(session, run), {}
     if run.state not in ENDED:
         rounds = select(Round).where(Round.run == run.id, col(Round.outcome).is_(None))
         for row in session.exec(rounds):

@@ -12,7 +12,7 @@ from sqlmodel import Field, SQLModel
 
 from data.records import Record
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 INSERTED = text("rowid")  # orders by who came first, whatever the clock said then
 
@@ -33,6 +33,19 @@ def _record() -> Any:
 
 def _json_list() -> Any:
     return Field(default_factory=list, sa_column=Column(JSON, nullable=False))
+
+
+def _no() -> Any:
+    """False, also in rows that are older than the column."""
+    return Field(default=False, sa_column_kwargs={"server_default": text("0")})
+
+
+def _no_list() -> Any:
+    """An empty list, also in rows that are older than the column."""
+    return Field(
+        default_factory=list,
+        sa_column=Column(JSON, nullable=False, server_default=text("'[]'")),
+    )
 
 
 # People, access, settings (written by the doors)
@@ -112,16 +125,25 @@ class Setting(SQLModel, table=True):
 
 
 class GatewayModel(SQLModel, table=True):
-    """A model behind the gateway with its price in micro-dollars per million tokens."""
+    """A model behind the gateway with its price in micro-dollars per million tokens.
+
+    Its key is named, never held: an environment variable of the server, or a file of its owner.
+    """
 
     name: str = Field(primary_key=True)
     base_url: str | None = None
     key_env: str | None = None
+    key_file: str | None = None
+    local: bool = _no()  # an administrator's word that it runs on this machine or network
     role: str | None = None
     input_micro_per_mtok: int
     output_micro_per_mtok: int
     cached_micro_per_mtok: int | None = None
+    tiers: list[dict[str, int]] = (
+        _no_list()
+    )  # prices of long requests: above, input, output, cached
     simulated: bool = False
+    blocked: str | None = None  # why nobody may call it until an administrator confirms it
     created_at: str = Field(default_factory=now)
 
 
@@ -408,6 +430,7 @@ class TrainPoint(SQLModel, table=True):
 class Job(SQLModel, table=True):
     """Work that people list: a loop's training or bookkeeping, or work submitted by hand."""
 
+    __table_args__ = (Index("job_created_at", "created_at"),)
     id: str = Field(primary_key=True)
     project_id: str
     run: str | None = Field(default=None, index=True)
@@ -447,7 +470,11 @@ class Step(SQLModel, table=True):
 
 
 class Account(SQLModel, table=True):
-    """Running totals and caps of one account: run:ID, key:ID or project:ID."""
+    """Running totals and caps of one account: run:ID, key:ID or project:ID.
+
+    The engine writes the totals, and a run's caps out of its limits; a project's caps are an
+    administrator's.
+    """
 
     id: str = Field(primary_key=True)
     project_id: str
@@ -482,6 +509,7 @@ class Reservation(SQLModel, table=True):
 class LedgerEntry(SQLModel, table=True):
     """Append-only: every change of an account, with the reservation it belongs to."""
 
+    __table_args__ = (Index("ledgerentry_account_at", "account", "at"),)
     id: int | None = Field(default=None, primary_key=True)
     account: str = Field(index=True)
     reservation: int | None = None
@@ -492,9 +520,21 @@ class LedgerEntry(SQLModel, table=True):
 
 
 class ModelCall(SQLModel, table=True):
-    """One attempt at one call through the gateway, journaled so that it is never sent twice."""
+    """One attempt at one call through the gateway, journaled so that it is never sent twice.
 
-    __table_args__ = (UniqueConstraint("run", "round", "step", "call_key", "attempt"),)
+    `cost` is what it is charged at, in micro-dollars, once it has ended; 0 when it was `failed`.
+    `usage` has input_tokens (cached ones among them), cached_tokens, output_tokens, finish, and the
+    provider's own record as `raw`. `price` is what was known when it was reserved.
+    """
+
+    __table_args__ = (
+        UniqueConstraint("run", "round", "step", "call_key", "attempt"),
+        Index("modelcall_run_round_role", "run", "round", "role"),
+        Index("modelcall_run_started", "run", "started_at"),
+        Index("modelcall_project_started", "project_id", "started_at"),
+        Index("modelcall_reservation", "reservation"),
+        Index("modelcall_status", "status"),
+    )
     id: int | None = Field(default=None, primary_key=True)
     project_id: str
     run: str | None = Field(default=None, index=True)
@@ -507,11 +547,13 @@ class ModelCall(SQLModel, table=True):
     simulated: bool = False
     request_hash: str
     reservation: int | None = None
-    status: str = "sent"  # sent | answered | failed | uncertain
+    status: str = "sent"  # sent | answered | failed (it cost nothing) | uncertain (no answer)
     text: str | None = None
     usage: dict[str, Any] = _json()
     price: dict[str, Any] = _json()
+    max_tokens: int | None = None  # as sent: near a cap fewer than were asked for
     cost: int | None = None
+    uncertain: bool = _no()  # its whole reservation is charged, since nobody can tell
     error: str | None = None
     started_at: str = Field(default_factory=now)
     ended_at: str | None = None

@@ -10,7 +10,7 @@ from typing import Any
 from data import crash
 from engine.facts import Tools
 from engine.identity import content_hash
-from engine.types import Answer, Ask, Harness, ModelRef, Task, Verifier, as_dict
+from engine.types import Answer, AnyVerifier, Ask, Harness, ModelRef, Task, Verdict, as_dict
 
 
 @dataclass(kw_only=True, slots=True, frozen=True)
@@ -34,7 +34,7 @@ def answer_tasks(
     model: ModelRef,
     tasks: Sequence[Task],
     harness: Harness,
-    verifier: Verifier,
+    verifier: AnyVerifier,
     *,
     label: str,
     seed: int,
@@ -50,11 +50,8 @@ def answer_tasks(
         for attempt in range(harness.attempts)
     ]
     answers = ask_all(tools, model, asks, label)
-    return [
-        _grade(task, attempt, answers[_key(task, attempt)], verifier)
-        for task in tasks
-        for attempt in range(harness.attempts)
-    ]
+    asked = [(task, attempt) for task in tasks for attempt in range(harness.attempts)]
+    return _grade_all(tools, [(*one, answers[_key(*one)]) for one in asked], verifier)
 
 
 def _ask(task: Task, attempt: int, harness: Harness, seed: int, simulated: bool) -> Ask:
@@ -94,21 +91,34 @@ def ask_all(tools: Tools, model: ModelRef, asks: list[Ask], label: str) -> dict[
     return answers
 
 
-def _grade(task: Task, attempt: int, answer: Answer, verifier: Verifier) -> Graded:
-    if answer.text is None:
-        score, reason, parsed = None, answer.error or "no answer", None
-    else:
-        verdict = verifier.verify(task, answer.text)
-        score, reason, parsed = verdict.score, verdict.reason, verdict.parsed
+def _grade_all(
+    tools: Tools, answers: list[tuple[Task, int, Answer]], verifier: AnyVerifier
+) -> list[Graded]:
+    """Answers with their verdicts; where nothing came back there is none."""
+    told = [(task, answer.text) for task, _, answer in answers if answer.text is not None]
+    verdicts = iter(tools.verdicts.of(verifier, told, tools.stop))
+    return [
+        _graded(task, attempt, answer, _no_answer(answer) or next(verdicts))
+        for task, attempt, answer in answers
+    ]
+
+
+def _no_answer(answer: Answer) -> Verdict | None:
+    if answer.text is not None:
+        return None
+    return Verdict(score=None, reason=answer.error or "no answer")
+
+
+def _graded(task: Task, attempt: int, answer: Answer, verdict: Verdict) -> Graded:
     return Graded(
         task=task.id,
         family=task.family,
         stratum=task.stratum,
         attempt=attempt,
         text=answer.text,
-        parsed=parsed,
-        score=score,
-        reason=reason,
+        parsed=verdict.parsed,
+        score=verdict.score,
+        reason=verdict.reason,
         tokens_in=answer.tokens_in,
         tokens_out=answer.tokens_out,
     )

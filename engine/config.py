@@ -10,7 +10,8 @@ from engine.types import Domain, Family, Harness, LoraSettings
 class Limits:
     """How much a round does, by default for a live run; counts are tasks unless named otherwise.
 
-    `request_cap`, `student_request_cap` and `calib_n` are recorded and not yet acted on.
+    `request_cap` and `student_request_cap` count requests through the gateway in one round, the first
+    those of operator, teacher and auditor together. `calib_n` is recorded and not yet acted on.
     """
 
     diag_per_family: int = 20
@@ -60,6 +61,7 @@ class RunConfig:
     student_model: str | None = None
     operator_model: str | None = None
     teacher_model: str | None = None
+    external: tuple[str, ...] = ()  # external suites that the blind phase measures beside
 
 
 def read_config(config: dict[str, Any], domain: Domain) -> RunConfig:
@@ -87,6 +89,7 @@ def read_config(config: dict[str, Any], domain: Domain) -> RunConfig:
         harness=_changed(harness, config.get("harness", {})),
         limits=limits,
         lora=_changed(LoraSettings(), config.get("lora", {})),
+        external=tuple(config.get("external", ())),
         **plain,
     )
 

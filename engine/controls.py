@@ -7,7 +7,7 @@ from sqlmodel import Session, col, select
 from data import crash, ledger
 from data.lifecycle import ENDED, move, unreadable
 from data.tables import Account, Control, Round, Run, now
-from engine.jobs import reopen_job
+from engine.jobs import begin_job
 from engine.run_end import rest
 
 
@@ -53,7 +53,7 @@ def _go_on(s: Session, run: Run) -> None:
     if last is not None and last.outcome in {"failed", "stopped"}:
         last.outcome, last.reason, last.ended_at = None, None, None
         s.add(last)
-        reopen_job(s, run, last.number)
+        begin_job(s, run, last.number)
 
 
 def _raise_caps(s: Session, run: Run, control: Control) -> None:

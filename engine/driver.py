@@ -1,5 +1,6 @@
 """The driver of one run: from its row to its end, resuming wherever the journal says it was."""
 
+import contextlib
 import logging
 import shutil
 import time
@@ -67,6 +68,12 @@ class Driver:
         facts: RunFacts = store.write(lambda s: self._take_up(s))
         crash.point("after_take_up")
         stage = Stage(self._bench, facts, self._worker, self._shutdown)
+        with contextlib.closing(stage):
+            self._do_rounds(stage, facts)
+        crash.point("after_run")
+
+    def _do_rounds(self, stage: Stage, facts: RunFacts) -> None:
+        store = self._bench.store
         prepared = stage.do(prepare, 0, {})
         while (number := store.write(lambda s: self._next_round(s, facts))) is not None:
             crash.point("after_round_begin")
@@ -79,7 +86,6 @@ class Driver:
             crash.point("after_round")
             # The adapter has its own folder by now; what training resumes from is spent.
             shutil.rmtree(facts.home.run_folder(facts.id) / f"train-{number}", ignore_errors=True)
-        crash.point("after_run")
 
     def _take_up(self, s: Session) -> RunFacts:
         """The run as running, with its account; raises when its settings do not fit any more."""
@@ -88,7 +94,7 @@ class Driver:
         ledger.open_account(s, f"run:{run.id}", run.project_id, run.limits)
         ledger.open_account(s, f"project:{run.project_id}", run.project_id)
         word = "run started" if run.state == "starting" else "run goes on where it was"
-        events.append(s, run.id, "message", word)
+        events.append(s, run.id, "message", word + _kind(run))
         if run.state != "running":
             move(s, run, "running", None)
         run.reason = None  # it may have waited for the device
@@ -148,6 +154,13 @@ class Driver:
             log.warning("run %s: %s", self._id, disk_full(self._bench.home.path))
             return False
         return True
+
+
+def _kind(run: Run) -> str:
+    """What everybody who reads the figures of a run must know about it, first of all."""
+    said = ["dry run, nothing is trained"] if run.mode == "dry" else []
+    said += ["simulated, not every model is a real one"] if run.simulated else []
+    return f": {'; '.join(said)}" if said else ""
 
 
 def _rounds(s: Session, run: str) -> list[Round]:

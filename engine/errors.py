@@ -3,13 +3,16 @@
 EngineError
 ├── Interrupted          a stop or shutdown was asked for; the step goes on later
 ├── CapReached           the ledger refused: a cap would be passed
+│   └── PriceBoundViolated  a model cost more than the worst case of what it was allowed
 ├── NeedsMending         a person must mend something first; the run is paused until then
 │   ├── DiskFull         no room to go on with
-│   └── ModelUnavailable a base model or adapter is missing, incomplete or not allowed
+│   ├── ModelUnavailable a base model or adapter is missing, incomplete or not allowed
+│   └── SandboxMissing   no sandbox works here, so no code can be judged
 ├── WorkerFailed         the worker process reported an error
 │   ├── WorkerLost       the worker process ended or fell silent
 │   └── OutOfMemory      memory ran out even after the batch was halved
 ├── GatewayFailed        a model behind the gateway gave no usable answer
+│   └── RequestsUsedUp   a round has asked its models as often as it may; the run goes on
 ├── DrawExhausted        a split has too few fresh tasks for what is asked of it
 └── StepFailed           a phase cannot go on; the round ends with this reason
 """
@@ -27,6 +30,11 @@ class CapReached(EngineError):
     """The ledger refused a reservation because a cap would be passed."""
 
 
+class PriceBoundViolated(CapReached):
+    """A model cost more than the worst case of what it was allowed: nobody calls it until an
+    administrator confirms it, and runs that need it stop."""
+
+
 class NeedsMending(EngineError):
     """Something outside the run must be mended first; the text says what, the run is paused."""
 
@@ -37,6 +45,10 @@ class DiskFull(NeedsMending):
 
 class ModelUnavailable(NeedsMending):
     """A base model or adapter is missing, incomplete or not allowed."""
+
+
+class SandboxMissing(NeedsMending):
+    """No sandbox works here, so no code can be judged; the text is the sandbox engine's own."""
 
 
 class WorkerFailed(EngineError):
@@ -53,6 +65,10 @@ class OutOfMemory(WorkerFailed):
 
 class GatewayFailed(EngineError):
     """A model behind the gateway gave no usable answer."""
+
+
+class RequestsUsedUp(GatewayFailed):
+    """A round has asked its models as often as it may; the phase does without, the run goes on."""
 
 
 class DrawExhausted(EngineError):

@@ -2,8 +2,8 @@
 
 import hashlib
 import hmac
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from data.store import Store
 from data.tables import Run
 from engine.config import RunConfig, read_config
 from engine.types import Domain, ModelEngine, ModelRef, Stop, Suite
+from engine.verdicts import Verdicts
 
 
 @dataclass(kw_only=True, slots=True, frozen=True)
@@ -25,6 +26,9 @@ class Library:
     replay_prompts: tuple[str, ...]
     replay_systems: tuple[str, ...]  # taken in turn, prompt by prompt
     replay_tokens: int
+    external: Mapping[str, Callable[[], Suite]] = field(
+        default_factory=dict
+    )  # measured, never gate
 
 
 @dataclass(kw_only=True, slots=True, frozen=True)
@@ -88,6 +92,7 @@ class Tools:
     find_student: Callable[[], ModelEngine]
     gateway: Any
     model: Callable[[str], ModelRef]  # base model by registry name
+    verdicts: Verdicts
     stop: Stop
 
     @cached_property

@@ -2,10 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from engine.types import Harness, ModelRef, Verifier, as_dict
+from engine.types import AnyVerifier, Harness, ModelRef, as_dict
 
 
 def content_hash(value: Any) -> str:
@@ -25,13 +25,20 @@ def version_hash(model: ModelRef, harness: Harness) -> str:
 
 
 def protocol(
-    task_ids: Iterable[str], verifier: Verifier, harness: Harness, engine: str, seed: int
+    task_ids: Iterable[str],
+    verifier: AnyVerifier,
+    harness: Harness,
+    engine: str,
+    seed: int,
+    isolation: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """How a score was measured; versions are compared only when its hash is equal.
 
-    The seed counts only where it changes answers, which is when sampling.
+    The seed counts only where it changes answers, which is when sampling. `isolation` is the
+    sandbox's receipt where the Verifier runs code.
     """
-    return {
+    locked_up = {} if isolation is None else {"isolation": dict(isolation)}
+    return locked_up | {
         "tasks": content_hash(sorted(task_ids)),
         "verifier": verifier.name,
         "verifier_sha256": verifier.sha256,

@@ -8,17 +8,11 @@ UNFINISHED = ("queued", "running")
 
 
 def begin_job(s: Session, run: Run, number: int) -> None:
-    """A round's job is running from now on."""
+    """A round's job is running from now on; of an end that it had, nothing is left."""
     job = _job_of(s, run, number)
     job.status, job.updated_at = "running", now()
-    s.add(job)
-
-
-def reopen_job(s: Session, run: Run, number: int) -> None:
-    """The job of a round that is taken up again: nothing of its end is left."""
-    job = _job_of(s, run, number)
     job.reason, job.finished_at = None, None
-    begin_job(s, run, number)
+    s.add(job)
 
 
 def close_job(s: Session, row: Round) -> None:

@@ -56,9 +56,14 @@ def _shares(weights: Mapping[str, float], total: int) -> dict[str, int]:
         return {}
     fair = sum(weights.values()) / len(weights) or 1.0
     floored = {name: max(weight, REHEARSAL_SHARE * fair) for name, weight in weights.items()}
-    scale = total / sum(floored.values())
-    counts = {name: int(weight * scale) for name, weight in floored.items()}
-    by_rest = sorted(floored, key=lambda name: floored[name] * scale - counts[name], reverse=True)
+    return divided(floored, total)
+
+
+def divided(weights: Mapping[str, float], total: int) -> dict[str, int]:
+    """Whole numbers that add up to `total`, in proportion to weights, which are not all 0."""
+    scale = total / sum(weights.values())
+    counts = {name: int(weight * scale) for name, weight in weights.items()}
+    by_rest = sorted(weights, key=lambda name: weights[name] * scale - counts[name], reverse=True)
     for name in by_rest[: total - sum(counts.values())]:
         counts[name] += 1
     return counts

@@ -7,7 +7,7 @@ from data.lifecycle import ENDED, move
 from data.tables import Control, Run, Steer, Step, now
 from engine import lease
 from engine.jobs import end_jobs
-from engine.models import gateway
+from engine.models import calls
 
 
 def rest(s: Session, run: Run, state: str, reason: str | None) -> None:
@@ -26,7 +26,7 @@ def rest(s: Session, run: Run, state: str, reason: str | None) -> None:
 def settle_leftovers(s: Session, run: str | None = None) -> None:
     """Settle what a run, or any run, left open: leases, calls without an answer, steps half done."""
     lease.end_leftovers(s, run)
-    gateway.settle_leftovers(s, run)
+    calls.settle_leftovers(s, run)
     query = select(Step).where(Step.status == "intent")
     for step in s.exec(query if run is None else query.where(Step.run == run)):
         journal.interrupt(s, step.id or 0)

@@ -68,6 +68,7 @@ class Engine:
         self._left_alone: set[str] = set()  # runs that cannot be read
         self._interrupted_at = 0.0
         self._beat = time.monotonic()  # when it last looked for work, and could
+        self._looking = threading.Lock()
         self._calm_until = 0.0  # nothing is looked for before, since the disk is full
         _end_children(store)
         remove_unfinished(home.path)
@@ -100,7 +101,8 @@ class Engine:
         if self._stopping.is_set() or time.monotonic() < self._calm_until:
             return
         try:
-            self._look_for_work()
+            with self._looking:  # two who look at once would both take the same run
+                self._look_for_work()
             self._beat = time.monotonic()
         except Exception as error:
             if not is_full(error):

@@ -20,9 +20,12 @@ from engine.errors import EngineError, Interrupted, NeedsMending, StepFailed
 from engine.executor import LocalExecutor
 from engine.facts import Library, RunFacts, Tools
 from engine.lease import HeldLease, device_lease
+from engine.models import gateway_student
 from engine.models.gateway import CallPlace, Gateway
+from engine.sandbox.owner import instance_of
 from engine.students import student_for
 from engine.types import ModelEngine, ModelRef, Stop
+from engine.verdicts import Verdicts
 
 ReadyWorker = Callable[[ModelRef, Stop], ModelEngine]
 
@@ -61,6 +64,7 @@ class Stage:
 
     def __init__(self, bench: Bench, run: RunFacts, worker: ReadyWorker, stop: Stop) -> None:
         self._bench, self._run, self._worker, self._stop = bench, run, worker, stop
+        self._verdicts = Verdicts(run.secret, instance_of(run.home.path), run.id)
 
     def do(self, phase: ModuleType, number: int, past: dict[str, Any]) -> dict[str, Any]:
         """The phase's summary: read when it is recorded, else done and recorded now.
@@ -93,6 +97,10 @@ class Stage:
         )
         crash.point("after_result")
         return summary
+
+    def close(self) -> None:
+        """End the run's sandboxes, if it had any."""
+        self._verdicts.close()
 
     def _execute(
         self, phase: ModuleType, work: dict[str, Any], number: int
@@ -143,7 +151,8 @@ class Stage:
             store=bench.store,
             find_student=student,
             gateway=bench.gateway,
-            model=bench.base_model,
+            model=gateway_student.model_ref if run.dry else bench.base_model,
+            verdicts=self._verdicts,
             stop=stop,
         )
 

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from engine.facts import RunFacts
 from engine.models import simulated
-from engine.models.gateway import CallPlace, Gateway, GatewayStudent
+from engine.models.gateway import CallPlace, Gateway
+from engine.models.gateway_student import GatewayStudent
 from engine.types import ModelEngine, ModelRef, Stop
 
 

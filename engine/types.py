@@ -60,6 +60,44 @@ class Verifier:
 
 
 @dataclass(kw_only=True, slots=True, frozen=True)
+class Exam:
+    """An answer's code with what it is asked: the sandbox gets all but `expected`.
+
+    Each of `inputs` is one call's arguments, JSON; `expected` has what each call must return. With
+    a `check`, code that runs beside the answer's, nothing is called and `expected` is (True,).
+    """
+
+    code: str
+    entry: str = ""
+    inputs: tuple[tuple[Any, ...], ...] = ()
+    expected: tuple[Any, ...] = ()
+    check: str | None = None
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class CodeVerifier:
+    """Scores an answer by running code: `pose` says what to run, the engine runs and compares.
+
+    `pose(task, answer, rng)` is pure, runs nothing itself and never raises on any text. It gives an
+    Exam, or a Verdict where there is nothing to run. `rng` is seeded from the run's secret and the
+    answer, so that inputs drawn from it exist only once the answer does.
+    """
+
+    name: str
+    pose: Callable[[Task, str, Random], Exam | Verdict]
+    beside: tuple[Path, ...] = ()  # further files that decide a score, such as the oracle's
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the file that defines `pose` and those beside it; part of every protocol."""
+        files = [Path(inspect.getfile(self.pose)), *sorted(self.beside)]
+        return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+AnyVerifier = Verifier | CodeVerifier
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
 class Family:
     """A kind of task. `build(rng, params)` returns the fields of a Task but family and version.
 
@@ -107,10 +145,14 @@ class Domain:
     name: str
     label: str
     families: tuple[Family, ...]
-    verifier: Verifier
+    verifier: AnyVerifier
     system: str  # system prompt of the default harness
     max_tokens: int  # answer budget of the default harness
-    needs_sandbox: bool = False
+
+    @property
+    def needs_sandbox(self) -> bool:
+        """Whether answers are code that a sandbox runs."""
+        return isinstance(self.verifier, CodeVerifier)
 
     def family(self, family_id: str) -> Family:
         """The family of that id; an unknown one is a ValueError that lists what there is."""
@@ -127,7 +169,7 @@ class Suite:
 
     name: str
     tasks: tuple[Task, ...]
-    verifier: Verifier
+    verifier: AnyVerifier
     system: str
     max_tokens: int
 

@@ -6,6 +6,7 @@ from functools import partial
 
 from nicegui import ui
 
+from app.caller import Caller
 from app.errors import ServiceError
 from app.shapes import Live, RunDetail, RunSummary
 from pages import run_dialogs
@@ -15,7 +16,7 @@ from pages.live import Panel
 from pages.offers import Offer, offers
 from pages.parts import box, icon, text
 
-MENU = frozenset({"new"})
+MENU = frozenset({"new", "download"})
 DIALOGS: dict[str, Callable[[Acting, RunDetail, Live], None]] = {
     "steer": run_dialogs.steer,
     "stop": run_dialogs.stop,
@@ -34,12 +35,21 @@ async def act(acting: Acting, action: str, run: str) -> None:
         return
     try:
         detail = await asyncio.to_thread(acting.service.run_detail, caller, run)
+        if action == "download":
+            download(acting, caller, detail)
+            return
         live = await asyncio.to_thread(acting.service.run_live, caller, run, 0, 1, True)
     except ServiceError as error:
         ui.notify(str(error), type="negative")
         return
     with acting.place:
         DIALOGS[action](acting, detail, live)
+
+
+def download(acting: Acting, caller: Caller, run: RunDetail) -> None:
+    """Hand the weights of the best version over as one archive."""
+    named = f"tinker://{run.run}/weights/{run.best_version}"
+    ui.navigate.to(acting.service.checkpoint_links(caller, "", named).zip)
 
 
 class Buttons:

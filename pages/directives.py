@@ -12,6 +12,7 @@ from pages.place import Place
 from pages.run_view import RunView
 
 LONGEST = 4000
+MOST_ROUNDS = 6
 
 
 def panels(view: RunView, _place: Place) -> list[Part]:
@@ -31,9 +32,31 @@ def _list(directives: list[DirectiveShape]) -> None:
         for one in reversed(directives):
             with box("pw-rec"):
                 text(one.text, "pw-q pw-lines-kept", "div")
-                with box("pw-trail"), box(tag="span"):
-                    text(f"{one.author},")
-                    When(one.at)
+                with box("pw-trail"):
+                    text(use_of(one), "pw-break")
+                    with box(tag="span"):
+                        text(f"{one.author},")
+                        When(one.at)
+
+
+def use_of(one: DirectiveShape) -> str:
+    """Which plans followed a directive and how; without any, whether somebody has read it."""
+    if one.used:
+        last = one.used[-1]
+        how = f": {last.how}" if last.how else ""
+        return f"cited by plan, {_rounds([use.round for use in one.used])}{how}"
+    if one.read:
+        return f"read in {_rounds(one.read)}, not cited by a plan"
+    return "no plan has read it yet"
+
+
+def _rounds(numbers: list[int]) -> str:
+    """Rounds in words: the last of many, all of a few."""
+    if len(numbers) == 1:
+        return f"round {numbers[0]}"
+    if len(numbers) > MOST_ROUNDS:
+        return f"{len(numbers)} rounds, last {numbers[-1]}"
+    return f"rounds {', '.join(map(str, numbers))}"
 
 
 def _form(view: RunView) -> None:

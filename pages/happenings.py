@@ -94,8 +94,8 @@ def steers_card(steers: list[SteerShape]) -> None:
                     with box(sign.css, "span"):
                         icon(sign.icon)
                         text(_receipt(steer))
-                    if steer.round is not None and steer.status == "delivered":
-                        text(f"cited by plan, round {steer.round}")
+                    if steer.status == "delivered":
+                        text(_use(steer))
                     with box(tag="span"):
                         text(f"{steer.author},")
                         When(steer.at)
@@ -105,6 +105,14 @@ def _receipt(steer: SteerShape) -> str:
     if steer.status == "queued":
         return "queued, waits for the next turn"
     return f"{steer.status}: {steer.reason}" if steer.reason else steer.status
+
+
+def _use(steer: SteerShape) -> str:
+    """What the plan made of a steer that its operator has read."""
+    if steer.used is None:
+        return f"read in round {steer.round}, not cited by its plan"
+    how = f": {steer.used.how}" if steer.used.how else ""
+    return f"cited by plan, round {steer.used.round}{how}"
 
 
 def jobs_card(run: str, jobs: list[JobShape]) -> None:

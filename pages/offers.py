@@ -17,13 +17,18 @@ class Offer(NamedTuple):
 
 ACTIVE = frozenset({"starting", "running", "paused"})
 HALTED = frozenset({"paused", "failed", "stopped"})
+BASE = "base"  # the untouched model: there is nothing of ours to hand out
 READABLE = ACTIVE | HALTED | {"finished"}
 
 
 def offers(run: RunSummary, caller: Caller) -> list[Offer]:
-    """Everything that makes sense for the run, the most likely first; nothing for a viewer."""
-    if "training.run" not in caller.capabilities or run.state not in READABLE:
+    """Everything that makes sense for the run, the most likely first; a viewer only reads."""
+    if run.state not in READABLE:
         return []
+    kept = [Offer("download", f"Download {run.best_version}", "sym_o_download")]
+    kept = kept if run.best_version and run.best_version != BASE and not run.replay else []
+    if "training.run" not in caller.capabilities:
+        return kept
     found = []
     if run.state in HALTED:
         found.append(Offer("resume", "Resume", "sym_o_play_circle"))
@@ -32,7 +37,7 @@ def offers(run: RunSummary, caller: Caller) -> list[Offer]:
         found.append(Offer("stop", "Stop…", "sym_o_stop_circle", _no_stop(run, caller)))
     found.append(Offer("extend", "Extend…", "sym_o_more_time"))
     found.append(Offer("new", "New from this", "sym_o_content_copy"))
-    return found
+    return found + kept
 
 
 def _no_stop(run: RunSummary, caller: Caller) -> str | None:

@@ -76,13 +76,6 @@ def spend_share(spend: Spend) -> float:
     return min(1.0, spend.model_usd / cap) if cap else 0.0
 
 
-def interval_bar(low: float, mean: float, high: float, classes: str = "") -> None:
-    """An interval as a band on a line from 0 to 1, its mean as a mark."""
-    with box(f"pw-ci {classes}").props("aria-hidden=true"):
-        box(tag="u").style(f"left: {100 * low:.2f}%; width: {100 * max(0.0, high - low):.2f}%")
-        box(tag="b").style(f"left: {100 * mean:.2f}%")
-
-
 @contextmanager
 def card(title: str, sub: str = "", classes: str = "") -> Iterator[ui.element]:
     """A flat card with a head; the head comes back, so that more can be put into it."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from nicegui import ui
 
-from app.shapes import Admission, AuditShape, Interval, RoundShape, RunDetail
+from app.shapes import Admission, AuditShape, Followed, Interval, RoundShape, RunDetail
 from pages import states, words
 from pages.evaluations import difference_in
 from pages.live import Part
@@ -59,13 +59,19 @@ def _row(run: RunDetail, one: RoundShape) -> dict[str, Any]:
         "reason": one.reason or "",
         "summary": one.summary,
         "settings": _settings(one.settings),
-        "steers": one.steers,
+        "reasoning": str(one.settings.get("reasoning") or ""),
+        "followed": [_followed(said) for said in one.followed],
         "families": _mix(one.rows_by_family),
         "sources": _mix(one.rows_by_source),
         "admission": _admission(one.admission),
         "results": _results(one),
         "audits": [_audit(audit) for audit in one.audits],
     }
+
+
+def _followed(said: Followed) -> str:
+    how = f": {said.how}" if said.how else ""
+    return f"follows the {said.kind} “{said.text}”{how}"
 
 
 def _dev_change(run: RunDetail, one: RoundShape) -> dict[str, str]:
@@ -103,7 +109,7 @@ def _settings(plan: dict[str, Any]) -> list[dict[str, str]]:
         "Planner": plan.get("planner"),
         "Method": plan.get("method"),
         **{_words(name): value for name, value in (plan.get("settings") or {}).items()},
-        "Tasks": {words.family(name): one.get("tasks") for name, one in families.items()},
+        "Tasks": {words.family(n): one["tasks"] for n, one in families.items() if one.get("tasks")},
         "Rests on": _reasons(because),
         "Note": plan.get("note"),
     }
@@ -217,8 +223,9 @@ ADMISSION = """
 """
 PLAN = """
 <h3 class="pw-h3">Plan</h3><p>{{ props.row.hypothesis }}</p>
-<p v-for="steer in props.row.steers" class="pw-2 pw-small">
-  <q-icon name="sym_o_near_me" aria-hidden="true"></q-icon> takes up: {{ steer }}</p>
+<p v-for="said in props.row.followed" class="pw-2 pw-small pw-break">
+  <q-icon name="sym_o_near_me" aria-hidden="true"></q-icon> {{ said }}</p>
+<p v-if="props.row.reasoning" class="pw-2 pw-small pw-break pw-lines-kept">{{ props.row.reasoning }}</p>
 <h3 class="pw-h3" v-if="props.row.settings.length">Settings</h3>
 <dl class="pw-kv pw-left pw-tight"><template v-for="one in props.row.settings">
   <dt>{{ one.term }}</dt><dd>{{ one.value }}</dd></template></dl>

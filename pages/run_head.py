@@ -22,6 +22,8 @@ def title(view: RunView) -> None:
             simulated_chip()
         elif run.mode == "dry":
             text("Dry run", "pw-chip")
+        if run.replay:
+            text("Replay", "pw-chip")
     reason = run.reason or run.activity
     if reason:
         text(reason, "pw-reason", "div")

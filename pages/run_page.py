@@ -52,7 +52,7 @@ TABS = {
         count=lambda run: len(run.directives),
         also=RunView.read_directives,
     ),
-    "cost": Tab(label="Cost", panels=cost.panels, also=RunView.read_cost),
+    "cost": Tab(label="Cost", panels=cost.panels, also=RunView.read_cost, names=("by",)),
 }
 HEAD_LEAVES_OUT = {"versions", "rounds", "steps", "audits", "gate", "config", "directives"}
 

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from app.cost_shapes import RunCost
 from app.service import Service
-from app.shapes import EventShape, Live, RunCost, RunDetail
+from app.shapes import EventShape, Live, RunDetail
 from pages import states
 from pages.frame import Visitor
 

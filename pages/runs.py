@@ -27,6 +27,7 @@ STATES = {
 }
 PAGE_SIZES = [10, 25, 50, 100]
 PAGE_SIZE = 25
+MOST_DIGITS = 12  # of a number in the address
 
 
 def runs_page(visitor: Visitor, service: Service, access: Access, query: dict[str, str]) -> None:
@@ -273,4 +274,5 @@ def _step(icon_name: str, label: str, go: object, possible: bool) -> None:
 
 
 def _whole(text_value: str | None, otherwise: int) -> int:
-    return int(text_value) if text_value and text_value.isdecimal() else otherwise
+    fits = text_value is not None and text_value.isdecimal() and len(text_value) <= MOST_DIGITS
+    return int(str(text_value)) if fits else otherwise

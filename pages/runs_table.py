@@ -46,6 +46,7 @@ def row(run: RunSummary, caller: Caller) -> dict[str, Any]:
         "icon": sign.icon,
         "simulated": run.simulated,
         "dry": run.mode == "dry" and not run.simulated,
+        "replay": run.replay,
         "reason": run.activity if run.state in {"starting", "running"} else run.reason,
         "round": f"{run.round} of {run.rounds_target}",
         "done": run.round,
@@ -91,6 +92,7 @@ CHIPS = (
     '<span v-if="props.row.simulated" class="pw-state pw-sim">'
     '<q-icon name="sym_o_science" aria-hidden="true"></q-icon>Simulated</span>'
     '<span v-if="props.row.dry" class="pw-chip">Dry run</span>'
+    '<span v-if="props.row.replay" class="pw-chip">Replay</span>'
 )
 REASON = '<span class="pw-l2" :title="props.row.reason">{{ props.row.reason || "—" }}</span>'
 SPEND = '{{ props.row.spent }} <span class="pw-faint">of {{ props.row.cap }}</span>'

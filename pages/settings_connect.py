@@ -16,7 +16,7 @@ def connect_page(visitor: Visitor, service: Service, access: Access, url: str) -
     with parts.settings_frame(visitor, service, access, AT, "Connect"):
         text(
             "Each of these needs a key in the environment variable ENVLOOP_API_KEY: make one under "
-            "Keys, or sign the command line in through the browser.",
+            "Keys, or sign the published client in through the browser.",
             "pw-2",
             "p",
         )
@@ -46,7 +46,7 @@ def setups(url: str) -> list[tuple[str, str, str]]:
             "\n".join(codex),
         ),
         (
-            "Command line, signed in through the browser",
+            "The published client, signed in through the browser",
             "Opens a page here on which you type the code that the terminal shows.",
             f"el auth login --base-url {url}",
         ),

@@ -46,7 +46,8 @@ class KeysPage:
                     new.props("no-caps unelevated")
             text(
                 "A key is for scripts, agents and the command line; it belongs to one project and "
-                'never administers. "el auth login" makes a personal one that ends with the person.',
+                'never administers. The published client\'s "el auth login" makes a personal one that '
+                "ends with the person.",
                 "pw-2",
                 "p",
             )

@@ -71,6 +71,7 @@ def _shown(page: Page, doors: Doors) -> Callable[[Request], Awaitable[None]]:
 
 
 def _refuse(page: Page, visitor: Visitor, doors: Doors) -> None:
+    ui.status_code(403)
     project = doors.access.project_name(visitor.caller.project_id)
     with frame(visitor, doors.service, project):
         with box("pw-head pw-head-plain", "header"):

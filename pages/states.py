@@ -53,6 +53,7 @@ STEERS = {
 JOBS = {
     "queued": Sign("queued", "", "sym_o_schedule"),
     "running": Sign("running", "pw-run", "sym_o_play_circle"),
+    "cancelling": Sign("cancelling", "pw-run", "sym_o_stop_circle"),
     "completed": Sign("completed", "pw-ok", "sym_o_check_circle"),
     "failed": Sign("failed", "pw-err", "sym_o_error"),
     "cancelled": Sign("cancelled", "", "sym_o_stop_circle"),

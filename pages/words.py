@@ -56,6 +56,21 @@ def usd(amount: float | None) -> str:
     return DASH if amount is None else f"${amount:,.2f}"
 
 
+def usd_fine(amount: float | None) -> str:
+    """Two decimals, up to six where two would hide the amount: $0.012345."""
+    if amount is None:
+        return DASH
+    text = f"{amount:,.6f}".rstrip("0")
+    whole, _, places = text.partition(".")
+    shown = f"{whole}.{places.ljust(2, '0')}" if abs(amount) < 1 else f"{amount:,.2f}"
+    return f"${shown}".replace("$-", f"{MINUS}$")
+
+
+def signed_points(points: float) -> str:
+    """A difference in points with its sign: +21.5."""
+    return f"{points:+.1f}".replace("-", MINUS)
+
+
 def count(number: int | None) -> str:
     """With a comma at the thousands: 1,840."""
     return DASH if number is None else f"{number:,}"

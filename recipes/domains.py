@@ -2,6 +2,8 @@
 
 from engine.types import Domain
 from recipes.arith import FAMILIES
+from recipes.code import FAMILIES as CODE_FAMILIES
+from recipes.verifiers.code_cases import CODE_CASES
 from recipes.verifiers.exact_number import EXACT_NUMBER
 
 DOMAINS: dict[str, Domain] = {
@@ -12,5 +14,13 @@ DOMAINS: dict[str, Domain] = {
         verifier=EXACT_NUMBER,
         system="Reply with the number only.",
         max_tokens=24,
+    ),
+    "code": Domain(
+        name="code",
+        label="Small Python programs",
+        families=CODE_FAMILIES,
+        verifier=CODE_CASES,
+        system="Reply with Python code only, or with the one line that is asked for.",
+        max_tokens=240,
     ),
 }

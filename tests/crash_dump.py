@@ -124,7 +124,11 @@ def _events(session: Session, run: str) -> list[list[str]]:
     events = session.exec(select(Event).order_by(col(Event.id))).all()
     numbers = [event.seq for event in events if event.run == run]
     assert numbers == list(range(1, len(events) + 1)), f"gaps or repetitions: {numbers}"
-    return [[event.kind, event.role, event.text] for event in events if event.text != TAKEN_UP]
+    return [
+        [event.kind, event.role, event.text]
+        for event in events
+        if not event.text.startswith(TAKEN_UP)
+    ]
 
 
 def _leases(session: Session) -> list[list[Any]]:

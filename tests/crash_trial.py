@@ -16,7 +16,7 @@ from random import Random
 from typing import Any
 
 from engine.children import start_child
-from engine.models.gateway import AT_ONCE
+from engine.models.gateway_student import AT_ONCE
 
 ROOT = Path(__file__).parent.parent
 AT_A_TIME = 2

@@ -25,7 +25,8 @@ BEHAVIOURS = (
     "billed 429",  # refuses after having worked
     "billed 500",  # fails after having worked
     "401",  # refuses at once
-    "overlong",  # sends, and bills, more than was allowed
+    "overlong",  # sends, and bills, far more than was allowed
+    "too long",  # bills more than was allowed, and says so
 )
 
 
@@ -40,10 +41,14 @@ class FakeProvider(Listening):
     ) -> None:
         self.behave, self.say, self.cached = behave, say, cached
         self.billed = 0
+        self.billed_for: Counter[str] = Counter()  # by the beginning of what was asked
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.did: Counter[str] = Counter()
         self.lock = threading.Lock()
+        self.silent_seconds = 3.0
+        self.at_work = 0
+        self.passed: Callable[[str], object] = lambda moment: None  # "read", "half", "whole"
         provider = self
 
         class Handler(_Handler):
@@ -52,14 +57,21 @@ class FakeProvider(Listening):
         super().__init__(Handler)
         self.base_url = f"{self.url}/v1"
 
-    def bill(self, tokens_in: int, tokens_out: int) -> dict[str, Any]:
+    def rest(self) -> None:
+        """Wait until nothing is worked on any more, whoever asked for it."""
+        while self.at_work:
+            time.sleep(0.01)
+
+    def bill(self, tokens_in: int, tokens_out: int, words: str = "") -> dict[str, Any]:
         """Charge for work and give the usage record of it."""
         cached = self.cached(tokens_in)
         long = tokens_in > LONG_ABOVE
         fresh = (tokens_in - cached) * (LONG_INPUT if long else INPUT)
         out = tokens_out * (LONG_OUTPUT if long else OUTPUT)
         with self.lock:
-            self.billed += -(-(fresh + cached * CACHED + out) // 1_000_000)
+            cost = -(-(fresh + cached * CACHED + out) // 1_000_000)
+            self.billed += cost
+            self.billed_for[words] += cost
         return {
             "prompt_tokens": tokens_in,
             "completion_tokens": tokens_out,
@@ -73,6 +85,16 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
+        provider = self.owner
+        with provider.lock:
+            provider.at_work += 1
+        try:
+            self._work()
+        finally:
+            with provider.lock:
+                provider.at_work -= 1
+
+    def _work(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         provider = self.owner
         does = provider.behave(body)
@@ -86,12 +108,14 @@ class _Handler(BaseHTTPRequestHandler):
             return
         text = provider.say(body)
         allowed = body["max_tokens"]
-        tokens = allowed * 40 if does == "overlong" else min(allowed, -(-len(text.encode()) // 4))
-        usage = provider.bill(tokens_in(body), tokens)
+        tokens = min(allowed, -(-len(text.encode()) // 4))
+        tokens = allowed * {"overlong": 40, "too long": 3}[does] if "long" in does else tokens
+        usage = provider.bill(tokens_in(body), tokens, beginning(body))
+        provider.passed("read")
         if does.startswith("billed"):
             self._fail(int(does.split()[1]))
         elif does == "silent":
-            time.sleep(3)
+            time.sleep(provider.silent_seconds)
         else:
             self._stream(does, "word " * tokens if does == "overlong" else text, usage)
 
@@ -112,8 +136,11 @@ class _Handler(BaseHTTPRequestHandler):
             if does == "broken" and '"stop"' in piece:
                 return
             self._chunk(piece)
+            if '"stop"' in piece:
+                self.owner.passed("half")
         self._chunk("data: [DONE]\n\n")
         self.wfile.write(b"0\r\n\r\n")
+        self.owner.passed("whole")
 
     def _chunk(self, text: str) -> None:
         data = text.encode()
@@ -121,6 +148,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Silent."""
+
+
+def beginning(body: dict[str, Any]) -> str:
+    """The first words of a request."""
+    words: str = body["messages"][0]["content"]
+    return words[:40]
 
 
 def tokens_in(body: dict[str, Any]) -> int:

@@ -14,7 +14,9 @@ from data.home import Home, open_home
 from data.store import Store
 from engine.facts import Library
 from engine.scheduler import Engine, EngineSettings
+from engine.verdicts import why_no_sandbox
 from recipes.domains import DOMAINS
+from recipes.external import EXTERNAL
 from recipes.guard import GUARD
 from recipes.replay import REPLAY_MAX_TOKENS, REPLAY_PROMPTS, REPLAY_SYSTEMS
 
@@ -25,20 +27,23 @@ LIBRARY = Library(
     replay_prompts=REPLAY_PROMPTS,
     replay_systems=REPLAY_SYSTEMS,
     replay_tokens=REPLAY_MAX_TOKENS,
+    external=EXTERNAL,
 )
 
 
 class Instance:
     """The parts of a running Pawl; `start` and `wait` drive runs on it."""
 
-    def __init__(self, path: Path, micro_per_hour: int = 0, **more: Any) -> None:
+    def __init__(
+        self, path: Path, micro_per_hour: int = 0, library: Library = LIBRARY, **more: Any
+    ) -> None:
         self.home: Home = open_home(path)
         self.store = Store(self.home.database)
         given: dict[str, Any] = {"micro_per_hour": micro_per_hour, "pace_seconds": 0.0, **more}
         settings = EngineSettings(device="cpu", **given)
-        self.engine = Engine(self.store, self.home, LIBRARY, settings)
+        self.engine = Engine(self.store, self.home, library, settings)
         Access(self.store, self.home).ensure_owner()
-        self.service = Service(self.store, "cpu")
+        self.service = Service(self.store, "cpu", why_no_sandbox)
 
     def start(self, run: str, **fields: object) -> None:
         """Start a run as the owner; simulated and seeded unless the fields say otherwise."""
@@ -47,7 +52,7 @@ class Instance:
             given.pop("preset", None)
         self.service.start_run(OWNER, run=run, brief="learn arithmetic", **given)
 
-    def wait(self, run: str, seconds: float = 60) -> RunDetail:
+    def wait(self, run: str, seconds: float = 180) -> RunDetail:
         """The run once it has ended."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:

@@ -15,6 +15,7 @@ from data.store import Store
 from data.tables import (
     Account,
     Audit,
+    Checkpoint,
     Directive,
     Evaluation,
     Event,
@@ -154,7 +155,9 @@ def hostile_run(session: Session, text: str, run_id: str = "hostile-1") -> None:
     _run(session, run_id, state="paused", reason=text, brief=text, round=1)
     row = _round(session, run_id, 1, "candidate-1", "base", text)
     row.outcome, row.decision, row.reason = "completed", "reject", text
-    row.plan = {"planner": text, "hypothesis": text, "steers": [{"id": "s", "text": text}]}
+    said = [{"id": "s", "text": text}]
+    cited = [{"id": "s", "kind": "steer", "how": text}]
+    row.plan = {"planner": text, "hypothesis": text, "steers": said, "followed": cited}
     session.add(row)
     _version(session, run_id, "base")
     event(session, run_id, 1, "message", text, role="operator")
@@ -320,7 +323,10 @@ def _round(
             "families": {"sums": {"tasks": 280, "strata": {}}, "products": {"tasks": 120}},
             "because": [{"family": "sums", "difficulty": "one carry", "right": 4, "n": 20}],
             "settings": {"replay_share": 0.25, "learning_rate": 0.001, "epochs": 1.0},
-            "steers": [{"id": "steer-1", "text": "Prefer long carry chains."}],
+            "steers": [{"id": f"{run}-steer-1", "text": "Prefer long carry chains."}],
+            "followed": [
+                {"id": f"{run}-steer-1", "kind": "steer", "how": "more tasks of that kind"}
+            ],
         },
     )
     session.add(row)
@@ -343,6 +349,10 @@ def _round(
 def _version(
     session: Session, run: str, name: str, trained_rows: int | None = None, simulated: bool = False
 ) -> None:
+    adapter = None if name == "base" else f"9f3e{name[-1]}c0ffee"
+    if adapter and session.get(Checkpoint, adapter) is None:
+        figures = {"base_model": MODEL, "base_revision": "5a2c", "size_bytes": 1}
+        session.add(Checkpoint(id=adapter, project_id=PROJECT, run=run, **figures))
     session.add(
         Version(
             project_id=PROJECT,
@@ -352,7 +362,7 @@ def _version(
             round=None if name == "base" else int(name[-1]),
             base_model=MODEL,
             base_revision="5a2c",
-            adapter=None if name == "base" else f"9f3e{name[-1]}c0ffee",
+            adapter=adapter,
             harness=HARNESS,
             version_hash=f"b41f02d7{name}",
             trained_rows=trained_rows,
@@ -458,22 +468,27 @@ def _losses(session: Session, run: str, steps: int) -> None:
 
 
 def _costs(session: Session, run: str) -> None:
-    """122 calls answered, one of unknown outcome; device time of both rounds and before them."""
+    """121 calls answered, one of unknown outcome; device time of both rounds and before them."""
     for number in range(124):
         status = {121: "uncertain", 122: "failed", 123: "sent"}.get(number, "answered")
-        session.add(
-            ModelCall(
-                project_id=PROJECT,
-                run=run,
-                round=1,
-                step="collect",
-                call_key=str(number),
-                role="teacher",
-                model="teacher-large",
-                request_hash="0",
-                status=status,
-            )
+        operator = number < 14
+        call = ModelCall(
+            project_id=PROJECT,
+            run=run,
+            round=1 if number < 90 else 2,
+            step="plan" if operator else "collect",
+            call_key=str(number),
+            role="operator" if operator else "teacher",
+            model="planner-large" if operator else "teacher-large",
+            request_hash="0",
+            status=status,
         )
+        if status == "answered":
+            call.cost = 8_430 if number < 120 else 8_400
+            call.usage = {"input_tokens": 500, "cached_tokens": 300, "output_tokens": 90}
+        elif status == "uncertain":
+            call.cost = 30_000
+        session.add(call)
     held = [(0, "prepare", 322), (1, "diagnose", 61), (1, "collect", 690), (1, "train", 1421)]
     held += [(1, "develop", 301), (1, "blind", 412), (2, "diagnose", 60), (2, "collect", 261)]
     for round_, purpose, seconds in held:

@@ -24,7 +24,6 @@ def follow_run(read: Callable[..., Page], since: int) -> str:
     """
     page = read(since)
     while True:
-        before = since
         for event in page.get("events") or []:
             if event["seq"] > since:
                 print(f"{event['seq']} {plain(event['kind'])}: {plain(event['text'])}", flush=True)
@@ -32,7 +31,7 @@ def follow_run(read: Callable[..., Page], since: int) -> str:
         state = page.get("run_state") or page.get("state")
         if state in ENDED and not page.get("has_more"):
             return str(state)
-        if since == before:
+        if not page.get("has_more"):
             time.sleep(POLL_SECONDS)
         page = patiently(read, since)
 

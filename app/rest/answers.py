@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse
 
 from app import errors
 from app.errors import ServiceError, shown
+from app.paging import NO_CURSOR
 from data.disk import is_full
 from data.store import StoreClosed
 
@@ -78,7 +79,8 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
     fault = error.errors()[0]
     place = [str(part) for part in fault["loc"]]
     refusal = (FIELDS.get(place[-1]) if place[0] == "query" else None) or _by_path(request)
-    told = f"{place[-1]}: {fault['msg']}" if len(place) > 1 else str(fault["msg"])
+    said = NO_CURSOR if refusal is errors.InvalidCursor else str(fault["msg"])
+    told = f"{place[-1]}: {said}" if len(place) > 1 else said
     return await _refused(request, refusal(told))
 
 
@@ -94,17 +96,23 @@ def _by_path(request: Request) -> type[errors.InvalidRequest]:
 async def _framework(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     status = error.status_code
-    told = f"there is no {request.scope['path']} here" if status == 404 else str(error.detail)
+    told, headers = str(error.detail), error.headers
+    if status == 404:
+        told = f"there is no {request.scope['path']} here"
+    elif status == 405:
+        headers = {"Allow": _methods(request)}
+        told = f"{request.method} does nothing here; there is {headers['Allow']}"
     code = FRAMEWORK.get(status, "INVALID_REQUEST")
-    headers = {"Allow": _methods(request)} if status == 405 else error.headers
     return JSONResponse({"code": code, "message": shown(told)}, status, headers=headers)
 
 
 def _methods(request: Request) -> str:
     """The methods that a path has; the framework by itself tells those of one route."""
     path = get_route_path(request.scope)
-    found = [one.methods for one in request.app.state.routes if one.path_regex.match(path)]
-    return ", ".join(sorted(set().union(*found)))
+    found = [one for one in request.app.state.routes if one.path_regex.match(path)]
+    # The first one names the path: a fixed one comes before those with a parameter in its place.
+    methods = [one.methods for one in found if one.path == found[0].path]
+    return ", ".join(sorted(set().union(*methods)))
 
 
 async def _closing(_: Request, error: Exception) -> JSONResponse:

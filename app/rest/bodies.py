@@ -23,11 +23,12 @@ async def json_object(request: Request) -> dict[str, Any]:
     try:
         text = raw.decode() or "{}"
         body = json.loads(text)
+        is_whole = "\\ud" not in text.lower() or is_unicode(json.dumps(body, ensure_ascii=False))
     except (ValueError, RecursionError) as error:
         raise _refused(f"this is not JSON: {error}") from None
     if not isinstance(body, dict):
         raise _refused("send a JSON object")
-    if "\\ud" in text.lower() and not is_unicode(json.dumps(body, ensure_ascii=False)):
+    if not is_whole:
         raise _refused("there is half a character in a text")
     return body
 

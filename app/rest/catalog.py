@@ -4,9 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
+from app import job_shapes
 from app import project_shapes as shapes
 from app.rest.answers import refusals
-from app.rest.asking import Reader, Served
+from app.rest.asking import Deployer, Reader, Served
 from app.rest.loops import Counted, Limit
 from app.rest.paths import Name
 
@@ -58,7 +59,15 @@ def trial(service: Served, caller: Reader, name: Item) -> shapes.EmptyPage:
 
 
 @router.get("/projects/{project}/operations/{operation}", responses=refusals(404))
+def operation(
+    service: Served, caller: Reader, project: Name, operation: Name
+) -> job_shapes.Deletion:
+    """How far something is that takes a while: the removal of a checkpoint."""
+    service.check_scope(caller, None, project)
+    return service.operation(caller, operation)
+
+
 @router.post("/projects/{project}/operations/{operation}/retry", responses=refusals(404))
-def operation(service: Served, caller: Reader, project: Name, operation: Name) -> shapes.EmptyPage:
-    """No operation is here: nothing takes so long that it has one."""
+def retry(service: Served, caller: Deployer, project: Name, operation: Name) -> shapes.EmptyPage:
+    """No operation that failed is here: a removal that was cut off is finished by `clean`."""
     return service.missing(caller, "operation", operation)

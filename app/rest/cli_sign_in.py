@@ -16,6 +16,7 @@ from app.cli_grants import EXPIRED, GRANT_SECONDS, Answer, CliGrants, TooManyWai
 from app.errors import AccessDenied, Conflict
 from app.rate import Rate
 from app.refusals import refused, too_many
+from app.steering import is_unicode
 
 BODY_BYTES = 8192
 DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -118,10 +119,11 @@ def _with_body(step: Step) -> Callable[[Request], Awaitable[JSONResponse]]:
                 return refused(413, "REQUEST_TOO_LARGE", f"send at most {BODY_BYTES} bytes")
         try:
             body = json.loads(raw)
-        except ValueError:
-            body = None
-        if not isinstance(body, dict):
-            return refused(422, "INVALID_REQUEST", "send a JSON object")
+            fits = isinstance(body, dict) and is_unicode(json.dumps(body, ensure_ascii=False))
+        except (ValueError, RecursionError):
+            fits = False
+        if not fits:
+            return refused(422, "INVALID_REQUEST", "send a JSON object of whole characters")
         return await step(request, body)
 
     return route

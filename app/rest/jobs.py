@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Request
 
 from app import job_logs, job_shapes
 from app.rest.answers import refusals
@@ -71,6 +71,33 @@ def checkpoints(
     """What was trained and is whole on disk, newest first."""
     job = train_job_id if train_job_id is not None else job_id
     return service.checkpoints(caller, job=job, run=run_id, limit=limit, cursor=cursor)
+
+
+@router.get("/checkpoints/download", responses=refusals(404))
+def download(
+    request: Request,
+    service: Served,
+    caller: Reader,
+    path: Annotated[
+        str, Query(description="id, tinker_path, envloop://JOB/ID or tinker://JOB/weights/ID")
+    ],
+    job_id: Annotated[str | None, Query(description="the job that trained it")] = None,
+    run_id: Annotated[str | None, Query(description="the run that trained it")] = None,
+) -> job_shapes.CheckpointDownload:
+    """Links to its files, which need no key and are good for a quarter of an hour."""
+    base = f"{request.url.scheme}://{request.url.netloc}{request.state.base}"
+    return service.checkpoint_links(caller, base, path, job_id, run_id)
+
+
+@router.delete("/checkpoints/{checkpoint}", responses=refusals(404, 409))
+def delete_checkpoint(
+    service: Served,
+    caller: Deployer,
+    checkpoint: Annotated[Name, Path(description="a checkpoint's id")],
+    dry_run: Annotated[bool, Query(description="only tell what that would free")] = False,
+) -> job_shapes.Deletion:
+    """Delete its weights for good; its evaluations and evidence stay."""
+    return service.delete_checkpoint(caller, checkpoint, dry_run)
 
 
 @router.get("/{job}", responses=refusals(404))

@@ -9,6 +9,7 @@ import threading
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app.rest import downloads
 from app.service import Service
 
 
@@ -16,6 +17,7 @@ def mount(web: Starlette, service: Service) -> "RestDoor":
     """Hang the door into the web server, behind every route that is there already."""
     web.router.redirect_slashes = False  # the client takes a redirect for an error
     door = RestDoor(service)
+    web.router.routes.extend(downloads.routes(service))
     web.mount("/v1", door)
     return door
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from app import shapes
+from app import cost_shapes, shapes
 from app.caps import CAPS_SCHEMA, ONE_SPELLING
 from app.paging import CURSOR, MOST, NUMBER
 from app.rest.answers import refusals
@@ -146,6 +146,15 @@ def live(
     This route has no rate limit.
     """
     return service.run_live(caller, run, since)
+
+
+@router.get("/{run}/cost", responses=refusals(404))
+def cost(service: Served, caller: Reader, run: VisibleRun) -> cost_shapes.RunCost:
+    """Where a run's money went, what is still open, and what the rest may cost.
+
+    Money of simulated models is counted against the caps and paid to nobody.
+    """
+    return service.run_cost(caller, run)
 
 
 @router.post(

@@ -28,7 +28,10 @@ def http_client(base_url: str, *, local: bool, seconds: float, connect: float) -
     import httpx2
 
     check_url(base_url)
-    transport = httpx2.HTTPTransport(trust_env=False, retries=0)
+    # A connection is used once: one that was kept may have been closed by the other side, and a
+    # failure of it could not be told from one after the request was read.
+    once = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
+    transport = httpx2.HTTPTransport(trust_env=False, retries=0, limits=once)
     # The pool has to connect to the very address that was checked: a second look at the name may
     # give another one.
     setattr(transport._pool, "_network_backend", _checked_backend(local))  # noqa: B010

@@ -1,46 +1,78 @@
 """The gateway: the only way to a model that costs money; reserve, call, settle, each call once."""
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from random import Random
 from typing import Any
 
-from sqlmodel import Session, col, select
-
 from data import crash, ledger
+from data.model_keys import KeyMissing, read_key
 from data.store import Store
-from data.tables import GatewayModel, ModelCall, now
 from engine.disk import write_surely
-from engine.errors import CapReached, GatewayFailed, Interrupted
+from engine.errors import (
+    CapReached,
+    GatewayFailed,
+    Interrupted,
+    ModelUnavailable,
+    PriceBoundViolated,
+)
 from engine.facts import RunFacts, Tools
-from engine.identity import content_hash
-from engine.models import simulated
-from engine.types import Answer, Ask, Message, ModelRef, Stop, TrainJob, TrainProgress, TrainResult
+from engine.models import calls, prices, remote, simulated
+from engine.models.calls import Answered, CallsInFlight, Opened, Order, Slot
+from engine.models.remote import RemoteFailed, RemoteModel
+from engine.types import Answer, Ask, Message, Stop
 
-MESSAGE_TOKENS = 16  # a bound on what a message costs beside its bytes
-MTOK = 1_000_000
-AT_ONCE = 8  # calls in flight; their reservations share commits
-BATCH = 24
+RETRIES = 2
+RETRY_SECONDS = 0.5  # about, and twice as long before the next one
+LEAST_TOKENS = 64  # near a cap an answer may be cut to this, unless the ask says otherwise
 
 
 @dataclass(kw_only=True, slots=True, frozen=True)
 class CallPlace:
-    """Where in a run a call belongs; with its key it names the call for ever."""
+    """Where in a run a call belongs."""
 
     run: RunFacts
     round: int
     step: str
     role: str  # operator | teacher | student | auditor
 
+    @property
+    def slot(self) -> Slot:
+        """The place as the journal knows it, with how many requests its round may make."""
+        return Slot(
+            project_id=self.run.project_id,
+            accounts=self.run.accounts,
+            role=self.role,
+            run=self.run.id,
+            round=self.round,
+            step=self.step,
+            round_cap=_round_cap(self),
+        )
+
 
 class Gateway:
-    """Calls priced models and charges every attempt to the run's accounts."""
+    """Calls priced models and charges every attempt to the accounts of run and project."""
 
-    def __init__(self, store: Store, pace_seconds: float, stopping: Stop = lambda: False) -> None:
+    def __init__(
+        self,
+        store: Store,
+        pace_seconds: float,
+        stopping: Stop = lambda: False,
+        retry_seconds: float = RETRY_SECONDS,
+        read_seconds: float = remote.READ_SECONDS,
+        retries: int = RETRIES,
+    ) -> None:
         self._store = store
         self._pace = pace_seconds
         self._stopping = stopping
+        self._retry_seconds, self._read_seconds = retry_seconds, read_seconds
+        self._retries = retries
+        self._waiting = threading.Lock()  # whoever waits for money, the first alone asks again
+        self._settled = threading.Condition()
+        self._random = Random()
 
     def ask(
         self,
@@ -51,190 +83,178 @@ class Gateway:
         messages: list[Message],
         max_tokens: int,
         worked: str | None = None,
+        json_schema: dict[str, Any] | None = None,
+        least_tokens: int = LEAST_TOKENS,
+        temperature: float = 0.0,
+        seed: int = 0,
     ) -> Answer:
-        """One answer of a named model inside a phase; GatewayFailed or CapReached otherwise."""
+        """One answer of a named model inside a phase; GatewayFailed or CapReached otherwise.
+
+        `key` names the call inside its phase: asked again with the same key and words, the recorded
+        answer comes back. RequestsUsedUp, a GatewayFailed, when the round may ask no more.
+        """
         place = CallPlace(run=tools.facts, round=tools.round, step=tools.step, role=role)
         told = worked if model in simulated.MODELS else None
-        ask = Ask(key=key, messages=messages, max_tokens=max_tokens, worked=told)
-        return self.call(place, model, ask)
+        ask = Ask(
+            key=key,
+            messages=messages,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            seed=seed,
+            worked=told,
+        )
+        return self.call(place.slot, model, ask, json_schema=json_schema, least_tokens=least_tokens)
 
-    def call(self, place: CallPlace, model: str, ask: Ask) -> Answer:
-        """The recorded answer of this call, or a new attempt: reserved, sent, settled.
+    def call(
+        self,
+        slot: Slot,
+        model: str,
+        ask: Ask,
+        *,
+        json_schema: dict[str, Any] | None = None,
+        least_tokens: int = LEAST_TOKENS,
+    ) -> Answer:
+        """The recorded answer of this call, or new attempts: each reserved, sent, settled.
 
-        Interrupted, with nothing sent, once the server is stopping.
+        An attempt whose failure may pass is followed by two more at most. Interrupted, with nothing
+        sent, once the server is stopping.
         """
+        least = min(least_tokens, ask.max_tokens)
+        order = Order(ask=ask, least_tokens=least, json_schema=json_schema)
         with self._store.read() as session:
-            recorded = _recorded(session, place, ask)
-            entry = session.get(GatewayModel, model)
-        if recorded is not None:
-            return recorded
-        if entry is None:
-            raise GatewayFailed(f"no model {model} behind the gateway: add it first")
-        if self._stopping():
-            raise Interrupted("the server stops: no new call is made")
-        crash.point("before_reserve")
-        call_id, reservation = self._open(place, entry, ask)
-        crash.point("after_reserve")
-        try:
-            answer = simulated.answer(entry.name, ask, self._pace)
-        except Exception as error:
-            write_surely(self._store, partial(_fail, call_id, reservation, str(error)))
-            raise GatewayFailed(f"{model}: {error}") from error
-        crash.point("after_send")
-        write_surely(self._store, lambda s: _settle(s, call_id, reservation, entry, answer))
-        crash.point("after_settle")
-        return answer
+            found = calls.recorded(session, slot, order)
+        if found is not None:
+            return found
+        for attempt in range(self._retries + 1):
+            self._check_stopping()
+            crash.point("before_reserve")
+            opened = self._open(slot, model, order)
+            crash.point("after_reserve")
+            try:
+                return self._answer(opened)
+            except RemoteFailed as failed:
+                self._fail(opened, failed)
+                if not failed.retry or attempt == self._retries:
+                    raise GatewayFailed(str(failed)) from None
+            crash.point("before_retry")
+            self._pause(self._retry_seconds * 2**attempt)
+        raise AssertionError("the last attempt returns or raises")
 
-    def _open(self, place: CallPlace, model: GatewayModel, ask: Ask) -> tuple[int, int]:
+    def _open(self, slot: Slot, model: str, order: Order) -> Opened:
+        """Open an attempt; where money is short, wait for what calls in flight give back."""
+        change = partial(calls.open_call, slot=slot, name=model, order=order)
         try:
-            opened: tuple[int, int] = self._store.write(lambda s: _open(s, place, model, ask))
-            return opened
+            try:
+                return self._write_open(change)
+            except CallsInFlight:
+                return self._open_in_turn(change)
         except ledger.CapExceeded as error:
             raise CapReached(str(error)) from None
 
+    def _open_in_turn(self, change: Callable[..., Opened]) -> Opened:
+        with self._waiting:
+            while True:
+                self._check_stopping()
+                try:
+                    return self._write_open(change)
+                except CallsInFlight:
+                    with self._settled:
+                        self._settled.wait(0.2)
 
-class GatewayStudent:
-    """A gateway model in the student's seat: the engine of dry runs. It trains nothing."""
+    def _write_open(self, change: Callable[..., Opened]) -> Opened:
+        opened: Opened = self._store.write(lambda session: change(session))
+        return opened
 
-    def __init__(self, gateway: Gateway, model: str, place: CallPlace) -> None:
-        self.name = f"gateway-{model}"
-        self.simulated = model in simulated.MODELS
-        self._gateway, self._model, self._place = gateway, model, place
+    def _answer(self, opened: Opened) -> Answer:
+        """Send an attempt and settle it; RemoteFailed is the caller's to settle."""
+        try:
+            answered = self._send(opened)
+        except (KeyMissing, GatewayFailed) as error:  # nothing was sent
+            self._settle(partial(calls.release_call, opened=opened, error=str(error)))
+            mend = isinstance(error, KeyMissing)
+            raise (ModelUnavailable if mend else GatewayFailed)(str(error)) from None
+        except RemoteFailed:
+            raise
+        except Exception as error:  # whatever it was, the attempt has to be settled
+            said = f"{opened.model.name}: {type(error).__name__}: {error}"
+            self._settle(partial(calls.charge_whole, opened=opened, error=said))
+            raise GatewayFailed(said) from error
+        crash.point("after_send")
+        violation = self._settle(partial(calls.settle_call, opened=opened, answered=answered))
+        crash.point("after_settle")
+        if violation is not None:
+            raise PriceBoundViolated(violation)
+        used = answered.usage
+        return Answer(
+            key=opened.ask.key,
+            text=answered.text,
+            tokens_in=used.tokens_in if used else 0,
+            tokens_out=used.tokens_out if used else 0,
+            finish=answered.finish,
+        )
 
-    def generate(
-        self,
-        model: ModelRef,
-        asks: Sequence[Ask],
-        on_batch: Callable[[list[Answer]], None],
-        stop: Stop,
-    ) -> None:
-        """Ask a few at a time; each answer is recorded and paid before it counts."""
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            for start in range(0, len(asks), BATCH):
-                if stop():
-                    raise Interrupted("stopped between two batches of calls")
-                batch = asks[start : start + BATCH]
-                on_batch(list(pool.map(self._call, batch)))
+    def _send(self, opened: Opened) -> Answered:
+        model, ask = opened.model, opened.ask
+        if model.simulated:
+            return _as_answered(simulated.answer(model.name, ask, self._pace))
+        if model.base_url is None:
+            raise GatewayFailed(f"model {model.name} has no address: add it again")
+        near = RemoteModel(
+            name=model.name,
+            base_url=model.base_url,
+            api_key=read_key(model),
+            local=model.local,
+            read_seconds=self._read_seconds,
+        )
+        reply = remote.complete(
+            near, ask.messages, ask.max_tokens, ask.temperature, ask.seed, opened.json_schema
+        )
+        return Answered(text=reply.text, finish=reply.finish, usage=reply.usage, raw=reply.raw)
 
-    def _call(self, ask: Ask) -> Answer:
-        return self._gateway.call(self._place, self._model, ask)
+    def _fail(self, opened: Opened, failed: RemoteFailed) -> None:
+        """Give the reservation back where that is known to be right, else charge it whole."""
+        error = str(failed)
+        if failed.free:
+            self._settle(partial(calls.release_call, opened=opened, error=error))
+            return
+        violation = self._settle(
+            partial(calls.charge_whole, opened=opened, error=error, overran=failed.overran)
+        )
+        if violation is not None:
+            raise PriceBoundViolated(violation)
 
-    def train(
-        self, job: TrainJob, on_progress: Callable[[TrainProgress], None], stop: Stop
-    ) -> TrainResult:
-        """Never: a dry run trains nothing."""
-        raise GatewayFailed("a gateway model cannot be trained here")
+    def _settle(self, change: Callable[..., Any]) -> Any:
+        done = write_surely(self._store, lambda session: change(session))
+        with self._settled:
+            self._settled.notify_all()
+        return done
 
-    def close(self) -> None:
-        """Nothing is kept running."""
+    def _check_stopping(self) -> None:
+        if self._stopping():
+            raise Interrupted("the server stops: no new call is made")
 
-
-def _fail(call_id: int, reservation: int, error: str, session: Session) -> None:
-    """A call without an answer: nobody can tell what it cost, so it is charged whole."""
-    ledger.settle_uncertain(session, reservation, error)
-    call = session.get_one(ModelCall, call_id)
-    call.status, call.error, call.ended_at = "uncertain", error, now()
-    session.add(call)
-
-
-def settle_leftovers(session: Session, run: str | None = None) -> None:
-    """Calls that were sent and never settled, of one run or of all, are charged whole."""
-    query = select(ModelCall).where(ModelCall.status == "sent")
-    for call in session.exec(query if run is None else query.where(ModelCall.run == run)):
-        call.status, call.ended_at = "uncertain", now()
-        call.error = "the answer was never recorded"
-        if call.reservation is not None:
-            ledger.settle_uncertain(session, call.reservation, call.error)
-        session.add(call)
-
-
-def worst_case(model: GatewayModel, ask: Ask) -> int:
-    """The most that one attempt can cost, in micro-dollars: bytes bound tokens from above."""
-    tokens_in = sum(len(m["content"].encode()) + MESSAGE_TOKENS for m in ask.messages)
-    return _cost(model, tokens_in, ask.max_tokens)
+    def _pause(self, seconds: float) -> None:
+        """Wait about as long, so that many do not come back at once; Interrupted at a stop."""
+        until = time.monotonic() + seconds * self._random.uniform(0.5, 1.0)
+        while (left := until - time.monotonic()) > 0:
+            self._check_stopping()
+            time.sleep(min(left, 0.05))
 
 
-def _cost(model: GatewayModel, tokens_in: int, tokens_out: int) -> int:
-    micro = tokens_in * model.input_micro_per_mtok + tokens_out * model.output_micro_per_mtok
-    return -(-micro // MTOK)
+def _as_answered(answer: Answer) -> Answered:
+    used = prices.Usage(tokens_in=answer.tokens_in, cached=0, tokens_out=answer.tokens_out)
+    return Answered(text=answer.text or "", finish=answer.finish, usage=used, raw={})
 
 
-def _recorded(session: Session, place: CallPlace, ask: Ask) -> Answer | None:
-    call = session.exec(_calls(place, ask).where(ModelCall.status == "answered")).first()
-    if call is None:
+def _round_cap(place: CallPlace) -> int | None:
+    """How many requests a round may make for a role, up to this phase; None in `prepare`.
+
+    Of the student's, what development and blind evaluation need is kept for them.
+    """
+    limits = place.run.config.limits
+    if place.round == 0:
         return None
-    return Answer(
-        key=ask.key,
-        text=call.text,
-        tokens_in=call.usage.get("input_tokens", 0),
-        tokens_out=call.usage.get("output_tokens", 0),
-        finish=call.usage.get("finish", "stop"),
-        error=call.error,
-    )
-
-
-def _calls(place: CallPlace, ask: Ask) -> Any:
-    return select(ModelCall).where(
-        ModelCall.run == place.run.id,
-        ModelCall.round == place.round,
-        ModelCall.step == place.step,
-        ModelCall.call_key == _call_key(ask),
-    )
-
-
-def _call_key(ask: Ask) -> str:
-    """Names a call inside its phase: other words or another seed make it another call."""
-    return f"{ask.key}@{content_hash([ask.messages, ask.seed])}"
-
-
-def _open(session: Session, place: CallPlace, model: GatewayModel, ask: Ask) -> tuple[int, int]:
-    """Reserve and record the attempt in one transaction, before anything is sent."""
-    run = place.run
-    reservation = ledger.reserve(
-        session,
-        run.accounts,
-        "model",
-        worst_case(model, ask),
-        project_id=run.project_id,
-        run=run.id,
-        requests=1,
-    )
-    last = session.exec(_calls(place, ask).order_by(col(ModelCall.attempt).desc())).first()
-    call = ModelCall(
-        project_id=run.project_id,
-        run=run.id,
-        round=place.round,
-        step=place.step,
-        call_key=_call_key(ask),
-        attempt=1 if last is None else last.attempt + 1,
-        role=place.role,
-        model=model.name,
-        simulated=model.simulated,
-        request_hash=content_hash(ask.messages),
-        reservation=reservation,
-        price={
-            "input_micro_per_mtok": model.input_micro_per_mtok,
-            "output_micro_per_mtok": model.output_micro_per_mtok,
-        },
-    )
-    session.add(call)
-    session.flush()
-    assert call.id is not None
-    crash.point("in_reserve")
-    return call.id, reservation
-
-
-def _settle(
-    session: Session, call_id: int, reservation: int, model: GatewayModel, answer: Answer
-) -> None:
-    cost = _cost(model, answer.tokens_in, answer.tokens_out)
-    ledger.settle(session, reservation, cost)
-    call = session.get_one(ModelCall, call_id)
-    call.status, call.text, call.cost, call.ended_at = "answered", answer.text, cost, now()
-    call.usage = {
-        "input_tokens": answer.tokens_in,
-        "output_tokens": answer.tokens_out,
-        "finish": answer.finish,
-    }
-    session.add(call)
-    crash.point("in_settle")
+    if place.role != "student":
+        return limits.request_cap
+    kept = {"blind": 0, "develop": limits.blind_n}.get(place.step, limits.dev_n + limits.blind_n)
+    return max(0, limits.student_request_cap - kept)

@@ -1,11 +1,16 @@
 """What a call may cost at most, and what it did cost: integer micro-dollars, rounded up."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from data.tables import GatewayModel
+
 MTOK = 1_000_000
 MESSAGE_TOKENS = 16  # a bound on what a message costs beside its bytes
+
+Messages = Sequence[Mapping[str, str]]
 
 
 @dataclass(kw_only=True, slots=True, frozen=True)
@@ -17,19 +22,49 @@ class Usage:
     tokens_out: int
 
 
+def price_of(model: GatewayModel) -> dict[str, Any]:
+    """A model's price in micro-dollars per million tokens, as every call keeps it."""
+    return {
+        "input": model.input_micro_per_mtok,
+        "output": model.output_micro_per_mtok,
+        "cached": model.cached_micro_per_mtok,
+        "tiers": list(model.tiers or []),
+    }
+
+
 def worst_case(
-    price: Mapping[str, Any], messages: Sequence[Mapping[str, str]], max_tokens: int
+    price: Mapping[str, Any],
+    messages: Messages,
+    max_tokens: int,
+    json_schema: Mapping[str, Any] | None = None,
 ) -> int:
     """The most that one attempt can cost: bytes bound tokens from above, every tier counts.
 
     A byte-level tokenizer never makes more tokens than bytes. The highest price of any tier, cached
     reading included, is taken for all of them.
     """
-    tokens_in = sum(
-        len(one["role"].encode()) + len(one["content"].encode()) + MESSAGE_TOKENS
-        for one in messages
-    )
+    tokens_in = most_tokens_in(messages, json_schema)
     return _micro(tokens_in * highest(price, "input") + max_tokens * highest(price, "output"))
+
+
+def affordable(
+    price: Mapping[str, Any],
+    messages: Messages,
+    amount: int,
+    json_schema: Mapping[str, Any] | None = None,
+) -> int:
+    """The most tokens of answer for which the worst case is within `amount`; 0 when none are."""
+    tokens_in = most_tokens_in(messages, json_schema)
+    for_answer = amount * MTOK - tokens_in * highest(price, "input")
+    return max(0, for_answer // max(1, highest(price, "output")))
+
+
+def most_tokens_in(messages: Messages, json_schema: Mapping[str, Any] | None) -> int:
+    """A bound on the tokens of a request; a schema is counted, since providers read it as well."""
+    sent = json.dumps(list(messages), ensure_ascii=False)
+    if json_schema is not None:
+        sent += json.dumps(json_schema, ensure_ascii=False)
+    return len(sent.encode("utf-8", "surrogatepass")) + MESSAGE_TOKENS * len(messages)
 
 
 def actual(price: Mapping[str, Any], usage: Usage) -> int:

@@ -1,8 +1,10 @@
 """One attempt at one answer of a remote model: sent once, read whole, and what it may have cost."""
 
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from engine.models.addresses import AddressRefused, http_client
@@ -14,6 +16,9 @@ READ_SECONDS = 120.0  # between two pieces of an answer
 WHOLE_SECONDS = 900.0  # for an answer that drips
 BYTES_A_TOKEN = 32  # more text than this for what was allowed is not within max_tokens
 FREE_STATUSES = frozenset({401, 403, 404})  # refused before any work was done
+CLIENTS = 16  # kept for models that are asked again: making one takes longer than many calls
+
+_making = threading.Lock()
 
 
 @dataclass(kw_only=True, slots=True, frozen=True)
@@ -60,10 +65,10 @@ def complete(
     import openai
 
     try:
-        with _client(model) as client:
-            stream = client.chat.completions.create(
-                **_request(model, messages, max_tokens, temperature, seed, json_schema)
-            )
+        with _making:
+            client = _client(model)
+        asked = _request(model, messages, max_tokens, temperature, seed, json_schema)
+        with client.chat.completions.create(**asked) as stream:
             return _read(model.name, stream, max_tokens)
     except RemoteFailed:
         raise
@@ -73,6 +78,7 @@ def complete(
         raise _broken(model, error) from None
 
 
+@lru_cache(CLIENTS)
 def _client(model: RemoteModel) -> Any:
     import openai
 

@@ -10,7 +10,7 @@ import json
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -204,20 +204,38 @@ def _text(ask: Ask, right: bool) -> str:
 
 
 def _plan(ask: Ask) -> str:
-    """The operator's reply: tasks in proportion to failure, as JSON."""
-    asked = json.loads(ask.messages[-1]["content"])
-    wrong = {
-        family: sum((1 - one["mean"]) * one["n"] for one in strata.values())
-        for family, strata in asked["strata"].items()
+    """The operator's reply, as JSON: tasks in proportion to failure, everything said is cited."""
+    asked = json.loads(ask.messages[1]["content"])
+    families, said = asked["families"], asked["directives"] + asked["steers"]
+    wrong = {name: _wrong(one["difficulties"].values()) for name, one in families.items()}
+    counts = _in_proportion(wrong, asked["most tasks"])
+    left = {name: one["tasks left"] for name, one in families.items()}
+    planned = {n: c if left[n] is None else min(c, left[n]) for n, c in counts.items()}
+    worst = max(wrong, key=lambda name: wrong[name])
+    label, as_asked = families[worst]["label"], f", as the owner asks: {said[-1]['text']}"
+    plan = {
+        "reasoning": f"{wrong[worst]} answers to {label} were wrong, more than to any other kind.",
+        "hypothesis": f"More verified practice on {label} lifts it most{as_asked if said else ''}",
+        "families": [
+            {"family": name, "tasks": count, "mix": []} for name, count in planned.items() if count
+        ],
+        "settings": asked["settings of the recipe"],
+        "follows": [{"id": one["id"], "how": "taken up in this plan"} for one in said],
     }
-    total = sum(wrong.values()) or 1.0
-    counts = {family: int(asked["tasks"] * share / total) for family, share in wrong.items()}
+    return json.dumps(plan)
+
+
+def _wrong(difficulties: Iterable[dict[str, int]]) -> int:
+    return sum(one["of"] - one["right"] for one in difficulties)
+
+
+def _in_proportion(wrong: dict[str, int], tasks: int) -> dict[str, int]:
+    """Tasks by family; where nothing fails the first family gets them all."""
+    total = sum(wrong.values())
+    counts = {name: tasks * share // (total or 1) for name, share in wrong.items()}
     if not any(counts.values()):
-        counts[next(iter(counts))] = asked["tasks"]
-    said = f", as the owner asks: {asked['owner_says'][-1]}" if asked["owner_says"] else ""
-    worst = max(wrong, key=lambda family: wrong[family])
-    hypothesis = f"More verified practice on {asked['labels'][worst]} lifts it most{said}"
-    return json.dumps({"families": counts, "hypothesis": hypothesis})
+        counts[next(iter(counts))] = tasks
+    return counts
 
 
 def _said(ask: Ask, text: str) -> Answer:

@@ -1,6 +1,6 @@
 """Admit: which verified answers become training rows, each with its lineage, replay mixed in.
 
-A run that trains from the base each time trains on the rows of its earlier rounds as well.
+A round that trains from the base trains on the rows of earlier rounds as well.
 """
 
 import json
@@ -15,9 +15,11 @@ from data.files import write_durable
 from data.tables import Sample, TrainingRow
 from data.tables import Task as TaskRow
 from engine.draws import rebuild
+from engine.errors import StepFailed
 from engine.facts import RunFacts, Tools, derived_seed
 from engine.identity import content_hash
 from engine.rounds.collect import replay_file
+from engine.types import Task
 
 NAME = "admit"
 USES_DEVICE = False
@@ -38,10 +40,12 @@ def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) 
     tasks = {row.id: row for row in session.exec(query.order_by(col(TaskRow.row)))}
     earlier = select(TrainingRow).where(TrainingRow.run == run.id, TrainingRow.round < round_)
     known = session.exec(earlier.order_by(col(TrainingRow.id))).all()
+    settings = past["plan"]["plan"]["settings"]
     return {
         "candidates": _candidates(tasks, samples, past["collect"]["helped"]),
         "used": sorted({row.row_hash for row in known}),
-        "again": [_plain_row(row) for row in known] if run.config.train_from == "base" else [],
+        "again": [_plain_row(row) for row in known] if settings["start"] == "base" else [],
+        "replay_share": settings["replay_share"],
         "round": round_,
     }
 
@@ -55,8 +59,8 @@ def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]
     rows = _cap_families(unmastered, run.config.limits.max_rows_per_family)
     left_out["mastered"] = len(new) - len(unmastered)
     left_out["family full"] = len(unmastered) - len(rows)
-    defects = _check_again(rows, run, work["round"])
-    rows += _replay_rows(rows, run, tools, work["round"])
+    defects = _check_again(rows, run, tools, work["round"])
+    rows += _replay_rows(rows, run, tools, work)
     Random(derived_seed(run.secret, f"admit|{work['round']}")).shuffle(rows)
     write_durable(rows_file(tools.folder, work["round"]), _training_text(work["again"] + rows))
     return {
@@ -210,33 +214,39 @@ def _cap_families(rows: list[dict[str, Any]], cap: int) -> list[dict[str, Any]]:
     return kept
 
 
-def _check_again(rows: list[dict[str, Any]], run: RunFacts, round_: int) -> int:
+def _check_again(rows: list[dict[str, Any]], run: RunFacts, tools: Tools, round_: int) -> int:
     """Acceptance sampling: rebuild a sample of tasks from their seeds and verify once more.
 
-    No defect in 59 rows means at most 5 % defects with 95 % confidence.
+    No defect in 59 rows means at most 5 % defects with 95 % confidence. StepFailed when a row gets
+    no verdict: it is neither right nor wrong then.
     """
     sample = Random(derived_seed(run.secret, f"check|{round_}")).sample(
         rows, min(len(rows), run.config.limits.admission_n)
     )
-    return sum(1 for row in sample if not _still_right(row, run))
+    answers = [(_task_of(row, run), row["completion"]) for row in sample]
+    verdicts = tools.verdicts.of(run.domain.verifier, answers, tools.stop)
+    unjudged = [verdict for verdict in verdicts if verdict.score is None]
+    if unjudged:
+        why = unjudged[0].parsed or unjudged[0].reason
+        raise StepFailed(f"{len(unjudged)} rows could not be verified again: {why}")
+    return sum(1 for verdict in verdicts if verdict.score != 1)
 
 
-def _still_right(row: dict[str, Any], run: RunFacts) -> bool:
-    task = rebuild(run, "train", row["family"], row["number"], row["task"])
-    return run.domain.verifier.verify(task, row["completion"]).score == 1
+def _task_of(row: dict[str, Any], run: RunFacts) -> Task:
+    return rebuild(run, "train", row["family"], row["number"], row["task"])
 
 
 def _replay_rows(
-    rows: list[dict[str, Any]], run: RunFacts, tools: Tools, round_: int
+    rows: list[dict[str, Any]], run: RunFacts, tools: Tools, work: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """The base model's own answers to general prompts, enough for the stated share."""
     file = replay_file(tools.folder)
     if not rows or not file.exists():
         return []
-    share = run.config.replay_share
+    share = work["replay_share"]
     wanted = round(len(rows) * share / (1 - share))
     stock = [json.loads(line) for line in file.read_text().splitlines()]
-    Random(derived_seed(run.secret, f"replay|{round_}")).shuffle(stock)
+    Random(derived_seed(run.secret, f"replay|{work['round']}")).shuffle(stock)
     chosen = [stock[i % len(stock)] for i in range(wanted)] if stock else []
     return [_replay_row(one) for one in chosen]
 

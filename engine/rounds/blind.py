@@ -14,15 +14,17 @@ from data.tables import Evaluation, Round, TrainingRow, Version
 from engine import sealed
 from engine.answers import answer_tasks, plain
 from engine.draws import next_index, record_draws, record_tasks, spread
+from engine.errors import StepFailed
 from engine.evaluations import Scored, family_means, item_scores, record_evaluation, stored_scores
 from engine.facts import RunFacts, Tools, derived_seed
 from engine.identity import content_hash, protocol
 from engine.statistics import compare
-from engine.types import Harness, Task, Verifier, as_dict
+from engine.types import AnyVerifier, Harness, Task, as_dict
 from engine.versions import BASE, best_version, describe, find_version, model_of
 from engine.words import plain_text
 
 NAME = "blind"
+EXTERNAL = "external"  # the split of public suites, which no gate reads
 USES_DEVICE = True
 
 
@@ -62,6 +64,7 @@ def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]
         _Suite(run.domain.name, "held_out", held_out, harness, verifier),
         _Suite("guard", "guard", guard_tasks, guard_harness, guard.verifier),
     ]
+    suites += [_external(name, run, tools) for name in run.config.external]
     measured = [suite.measure(work, run, tools) for suite in suites]
     return {
         "suites": measured,
@@ -85,7 +88,8 @@ def record(
                 record_evaluation(session, run, _scored(round_, version, suite), graded)
                 scores[version["hash"]] = item_scores(graded)
         best, candidate = scores[work["best"]["hash"]], scores[work["candidate"]["hash"]]
-        summary[suite["split"]] = as_dict(compare(best, candidate)) | {
+        name = suite["suite"] if suite["split"] == EXTERNAL else suite["split"]
+        summary[name] = as_dict(compare(best, candidate)) | {
             "protocol": content_hash(suite["protocol"]),
             "families": _families(suite, work),
         }
@@ -107,7 +111,7 @@ class _Suite:
     """One sealed suite: its tasks, and how they are asked and verified."""
 
     def __init__(
-        self, name: str, split: str, tasks: list[Task], harness: Harness, verifier: Verifier
+        self, name: str, split: str, tasks: list[Task], harness: Harness, verifier: AnyVerifier
     ) -> None:
         self.name, self.split, self.tasks = name, split, tasks
         self.harness, self.verifier = harness, verifier
@@ -120,6 +124,7 @@ class _Suite:
             self.harness,
             tools.student.name,
             self._seed(run),
+            tools.verdicts.isolation(self.verifier),
         )
         known = work["known"].get(content_hash(measured), {})
         graded: dict[str, list[dict[str, Any]]] = {}
@@ -155,6 +160,18 @@ class _Suite:
 
     def _seed(self, run: RunFacts) -> int:
         return derived_seed(run.secret, self.split)
+
+
+def _external(name: str, run: RunFacts, tools: Tools) -> _Suite:
+    """A public suite, at most `eval_limit` of its tasks; StepFailed when it is not to be had."""
+    try:
+        suite = tools.library.external[name]()
+    except (KeyError, ValueError) as missing:
+        known = ", ".join(tools.library.external)
+        raise StepFailed(f"external suite {name}: {missing}; known are {known}") from None
+    harness = Harness(system=suite.system, max_tokens=suite.max_tokens)
+    tasks = _spaced(suite.tasks, run.config.limits.eval_limit)
+    return _Suite(suite.name, EXTERNAL, tasks, harness, suite.verifier)
 
 
 def _spaced(tasks: Sequence[Task], limit: int | None) -> list[Task]:
@@ -193,7 +210,7 @@ def _known_scores(
     known: dict[str, dict[str, dict[str, float | None]]] = {}
     hashes = {version.version_hash for version in versions}
     query = select(Evaluation.protocol_hash).where(
-        Evaluation.run == run.id, col(Evaluation.split).in_(["held_out", "guard"])
+        Evaluation.run == run.id, col(Evaluation.split).in_(["held_out", "guard", EXTERNAL])
     )
     for protocol_hash in set(session.exec(query)):
         for one in hashes:

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlmodel import Session
 
+from data import events
 from data.files import write_durable
 from engine.answers import Graded, answer_tasks, ask_all, plain
 from engine.draws import draw_fresh, plain_draws, read_task, record_draws, record_tasks
@@ -16,6 +17,7 @@ from engine.evaluations import Scored, record_evaluation
 from engine.facts import RunFacts, Tools, derived_seed
 from engine.identity import protocol
 from engine.splits import Drawn
+from engine.teacher import teach
 from engine.types import Ask, Family, Harness, Task
 from engine.versions import best_version, describe, model_of
 
@@ -66,13 +68,16 @@ def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]
     started = time.monotonic()
     tasks = [read_task(one["task"]) for one in work["tasks"]]
     graded = _sampled(tasks, work, run, tools)
-    helped = _helped(tasks, graded, run, tools)
+    right = {one.task for one in graded if one.score == 1}
+    lesson = teach([task for task in tasks if task.id not in right], run, tools)
     if not run.dry:
         _write_replay(run, tools)
     return {
         "graded": plain(graded),
-        "helped": helped,
+        "helped": lesson.helped,
+        "lesson": lesson.told if lesson.answered or lesson.note else None,
         "engine": tools.student.name,
+        "isolation": tools.verdicts.isolation(run.domain.verifier),
         "seconds": time.monotonic() - started,
     }
 
@@ -91,12 +96,22 @@ def record(
         version_hash=work["version"]["hash"],
         suite=run.domain.name,
         split="train",
-        protocol=protocol(ids, run.domain.verifier, harness, result["engine"], _seed(run, round_)),
+        protocol=protocol(
+            ids,
+            run.domain.verifier,
+            harness,
+            result["engine"],
+            _seed(run, round_),
+            result["isolation"],
+        ),
         planned=len(ids),
         seconds=result["seconds"],
     )
     evaluation = record_evaluation(session, run, scored, result["graded"])
     right = sum(1 for one in result["graded"] if one["score"] == 1)
+    if result["lesson"]:
+        told = f"{run.config.teacher_model} {result['lesson']}"
+        events.append(session, run.id, "message", told, role="teacher", tool=NAME)
     return {
         "evaluation": evaluation.id,
         "helped": result["helped"],
@@ -151,43 +166,6 @@ def _sampling(harness: Harness, k: int) -> Harness:
         temperature=STUDENT_TEMPERATURE,
         attempts=k,
     )
-
-
-def _helped(
-    tasks: list[Task], graded: list[Graded], run: RunFacts, tools: Tools
-) -> dict[str, dict[str, Any]]:
-    """A right answer by task id where the student has none: the teacher's, else the generator's."""
-    right = {one.task for one in graded if one.score == 1}
-    missing = [task for task in tasks if task.id not in right]
-    helped: dict[str, dict[str, Any]] = {}
-    for task in missing:
-        text = _teacher_answer(task, run, tools)
-        if text is not None and run.domain.verifier.verify(task, text).score == 1:
-            helped[task.id] = {
-                "text": text,
-                "source": "teacher",
-                "model": run.config.teacher_model,
-            }
-        else:
-            helped[task.id] = {"text": task.worked, "source": "generator", "model": task.version}
-    return helped
-
-
-def _teacher_answer(task: Task, run: RunFacts, tools: Tools) -> str | None:
-    if run.config.teacher_model is None:
-        return None
-    harness = run.config.harness
-    answer = tools.gateway.ask(
-        tools,
-        run.config.teacher_model,
-        "teacher",
-        task.id,
-        harness.messages(task.prompt),
-        harness.max_tokens,
-        worked=task.worked,
-    )
-    text: str | None = answer.text
-    return text
 
 
 def _write_replay(run: RunFacts, tools: Tools) -> None:

@@ -56,6 +56,7 @@ def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]
     return {
         "graded": plain(graded),
         "engine": tools.student.name,
+        "isolation": tools.verdicts.isolation(run.domain.verifier),
         "seconds": time.monotonic() - started,
     }
 
@@ -65,7 +66,7 @@ def record(
 ) -> dict[str, Any]:
     """Write the evaluation; a candidate that is not proven better here ends the round."""
     ids = [read_task(task).id for task in work["tasks"]]
-    measured = run_protocol(run, result["engine"], ids, dev_seed(run))
+    measured = run_protocol(run, result, ids, dev_seed(run))
     scored = Scored(
         round=round_,
         version=work["candidate"]["name"],

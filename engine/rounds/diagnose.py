@@ -47,6 +47,7 @@ def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]
         "graded": plain(graded),
         "seconds": time.monotonic() - started,
         "engine": tools.student.name,
+        "isolation": tools.verdicts.isolation(run.domain.verifier),
     }
 
 
@@ -63,7 +64,7 @@ def record(
         version_hash=work["version"]["hash"],
         suite=run.domain.name,
         split="diag",
-        protocol=run_protocol(run, result["engine"], ids, _seed(run, round_)),
+        protocol=run_protocol(run, result, ids, _seed(run, round_)),
         planned=len(ids),
         seconds=result["seconds"],
     )

@@ -1,43 +1,44 @@
 """Plan: one hypothesis for the round, from the failures that diagnose measured."""
 
-import json
+from dataclasses import replace
 from typing import Any
 
-from sqlmodel import Session, col, select
+from sqlmodel import Session, select
 
 from data import crash, events
-from data.tables import INSERTED, Directive, Round, Steer, now
+from data.tables import Round, Steer, now
+from engine.config import RunConfig
 from engine.draws import used_keys
-from engine.errors import GatewayFailed
 from engine.facts import RunFacts, Tools
+from engine.operator import plan_round
+from engine.operator_form import settings_schema
+from engine.operator_view import look
 from engine.planner import BUILT_IN, make_plan
 from engine.splits import room_for
+from engine.types import LoraSettings
 
 NAME = "plan"
 USES_DEVICE = False
-OPERATOR_TOKENS = 1200
+UNREAD = "the built-in planner reads no text: name an operator model"
+REFUSED = "the operator read it, but its plan was refused, and the built-in planner reads no text"
 
 
 def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) -> dict[str, Any]:
     """Gather failures, room left, earlier decisions, standing directives and queued steers."""
-    strata = past["diagnose"]["strata"]
-    settings = {
-        "replay_share": run.config.replay_share,
-        "start": run.config.train_from,
-        "learning_rate": run.config.lora.learning_rate,
-        "epochs": run.config.lora.epochs,
-    }
-    rooms = {family.id: _room(session, run, family) for family in run.config.families}
-    labels = {family.id: family.label for family in run.config.families}
-    return {
-        "strata": strata,
-        "tasks": run.config.limits.collect_tasks,
-        "rooms": rooms,
-        "labels": labels,
-        "settings": settings,
-        "directives": _directives(session, run.id),
-        "steers": _queued_steers(session, run.id),
-        "earlier": _earlier(session, run.id, round_),
+    config = run.config
+    return look(session, run.id, round_) | {
+        "round": round_,
+        "strata": past["diagnose"]["strata"],
+        "tasks": config.limits.collect_tasks,
+        "rooms": {family.id: _room(session, run, family) for family in config.families},
+        "labels": {family.id: family.label for family in config.families},
+        "settings": {
+            "replay_share": config.replay_share,
+            "start": config.train_from,
+            "learning_rate": config.lora.learning_rate,
+            "epochs": config.lora.epochs,
+        },
+        "offered": settings_schema(config),
     }
 
 
@@ -45,112 +46,83 @@ def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]
     """Ask the operator when the run has one, else plan by rule; a bad answer falls back to rule."""
     built_in = make_plan(
         work["strata"], work["tasks"], work["rooms"], work["labels"], work["settings"]
-    )
-    if run.config.operator_model is None:
-        return built_in
-    try:
-        return _operator_plan(work, run, tools, built_in)
-    except (GatewayFailed, ValueError, KeyError) as error:
-        tools.event("error", f"operator plan refused: {error}; the built-in planner takes over")
-        return built_in | {"note": f"operator plan refused: {error}"}
+    ) | {"followed": []}
+    operator = run.config.operator_model
+    if operator is None or all(room == 0 for room in work["rooms"].values()):
+        return built_in | {"turns": []}
+    return plan_round(work, operator, tools, built_in)
 
 
 def record(
     session: Session, run: RunFacts, round_: int, work: dict[str, Any], result: dict[str, Any]
 ) -> dict[str, Any]:
-    """Write the plan into the round and mark the steers that it took up."""
+    """Write the plan into the round, tell the operator's turns, and answer the steers."""
     query = select(Round).where(Round.run == run.id, Round.number == round_)
     row = session.exec(query).one()
-    read = result["planner"] != BUILT_IN
+    plan = {name: value for name, value in result.items() if name != "turns"}
+    _tell_turns(session, run, work, result)
+    heard = {name: work[name] if result["turns"] else [] for name in ("steers", "directives")}
     for said in work["steers"]:
-        _answer_steer(session, run.id, session.get_one(Steer, said["id"]), round_, read)
-    heard = {name: work[name] if read else [] for name in ("steers", "directives")}
-    row.plan, row.hypothesis = result | heard, result["hypothesis"]
+        _answer_steer(session, run, session.get_one(Steer, said["id"]), round_, result)
+    row.plan, row.hypothesis = plan | heard, plan["hypothesis"]
     session.add(row)
-    planned = sum(family["tasks"] for family in result["families"].values())
-    return {"plan": result, "text": f"{planned} tasks, {result['planner']} planner"}
+    planned = sum(family["tasks"] for family in plan["families"].values())
+    return {"plan": plan, "text": f"{planned} tasks, {plan['planner']} planner"}
 
 
-def _answer_steer(session: Session, run: str, steer: Steer, round_: int, read: bool) -> None:
-    """Delivered to the plan of this round, or dropped because its planner reads no text."""
-    steer.status = "delivered" if read else "dropped"
-    steer.reason = None if read else "the built-in planner reads no text: name an operator model"
-    steer.round, steer.delivered_at = round_, now() if read else None
+def lora_settings(config: RunConfig, plan: dict[str, Any]) -> LoraSettings:
+    """The recipe's training with what the plan chose in its place."""
+    chosen = plan["settings"]
+    return replace(
+        config.lora, learning_rate=chosen["learning_rate"], epochs=float(chosen["epochs"])
+    )
+
+
+def _tell_turns(
+    session: Session, run: RunFacts, work: dict[str, Any], result: dict[str, Any]
+) -> None:
+    """The operator's turns as events, each at once with the plan that came of them.
+
+    The result of the last turn is the plan itself, which the phase's own event tells.
+    """
+
+    def tell(kind: str, text: str) -> None:
+        events.append(session, run.id, kind, text, role="operator", tool=NAME)
+
+    shown = [one for some in work["failures"].values() for one in some]
+    read = {"failed answer": shown, "directive": work["directives"], "steer": work["steers"]}
+    told = ", ".join(f"{len(some)} {word}{'s'[: len(some) != 1]}" for word, some in read.items())
+    for turn, one in enumerate(result["turns"], 1):
+        tell("tool_call", f"{run.config.operator_model} plans, turn {turn}: reads {told}")
+        if one["said"]:
+            tell("message", one["said"])
+        if one["refused"]:
+            tell("tool_result", f"plan refused: {one['refused']}")
+    if result.get("note"):
+        tell("error", result["note"])
+
+
+def _answer_steer(
+    session: Session, run: RunFacts, steer: Steer, round_: int, result: dict[str, Any]
+) -> None:
+    """Delivered once the operator has read it; dropped where nobody reads; else it waits on."""
+    planned = result["planner"] != BUILT_IN
+    if result["turns"]:
+        steer.status, steer.delivered_at = "delivered", now()
+        steer.reason = None if planned else REFUSED
+    elif run.config.operator_model is None:
+        steer.status, steer.reason = "dropped", UNREAD
+    else:
+        return  # the operator could not be reached
+    steer.round = round_
     session.add(steer)
-    text = f"{steer.id} delivered to the plan" if read else f"{steer.id} dropped: {steer.reason}"
-    events.append(session, run, "steer", text, role="operator")
+    text = f"{steer.id} {steer.status}" + (f": {steer.reason}" if steer.reason else " to the plan")
+    events.append(session, run.id, "steer", text, role="operator")
     crash.point("in_steer")
-
-
-def _operator_plan(
-    work: dict[str, Any], run: RunFacts, tools: Tools, built_in: dict[str, Any]
-) -> dict[str, Any]:
-    """The strong model's plan: the built-in one with its counts and sentence, validated."""
-    asked = {name: work[name] for name in ("strata", "tasks", "rooms", "labels", "earlier")}
-    said = [text["text"] for text in work["directives"] + work["steers"]]
-    content = json.dumps(asked | {"owner_says": said}, sort_keys=True)
-    system = (
-        "You plan one round of training. Answer with JSON alone:"
-        ' {"families": {id: number of tasks}, "hypothesis": one sentence}.'
-    )
-    messages = [{"role": "system", "content": system}, {"role": "user", "content": content}]
-    answer = tools.gateway.ask(
-        tools, run.config.operator_model, "operator", "plan", messages, OPERATOR_TOKENS
-    )
-    reply = json.loads(answer.text or "")
-    return built_in | _validated(reply, work, built_in, run.config.operator_model)
-
-
-def _validated(
-    reply: Any, work: dict[str, Any], built_in: dict[str, Any], planner: str | None
-) -> dict[str, Any]:
-    """The parts of a reply that a plan may have; a ValueError says what does not fit."""
-    counts = reply["families"]
-    unknown = sorted(set(counts) - set(built_in["families"]))
-    if unknown:
-        raise ValueError(f"unknown family {unknown[0]}")
-    if any(not isinstance(n, int) or n < 0 for n in counts.values()):
-        raise ValueError("task counts must be whole numbers")
-    if not 0 < sum(counts.values()) <= work["tasks"]:
-        raise ValueError(f"the plan needs 1 to {work['tasks']} tasks")
-    families = {}
-    for family, planned in built_in["families"].items():
-        room = work["rooms"][family]
-        count = counts.get(family, 0)
-        if room is not None and count > room:
-            raise ValueError(f"{family} has room for {room} tasks, not {count}")
-        families[family] = {"tasks": count, "strata": _scaled(planned["strata"], count)}
-    hypothesis = str(reply["hypothesis"])[:500]
-    return {"families": families, "hypothesis": hypothesis, "planner": planner}
-
-
-def _scaled(strata: dict[str, int], total: int) -> dict[str, int]:
-    """The same mix of difficulties for another number of tasks."""
-    whole = sum(strata.values()) or 1
-    scaled = {name: count * total // whole for name, count in strata.items()}
-    for name in list(scaled)[: total - sum(scaled.values())]:
-        scaled[name] += 1
-    return scaled
 
 
 def _room(session: Session, run: RunFacts, family: Any) -> int | None:
     """How many more tasks this family's train split may give."""
     room = room_for("train", family)
-    return None if room is None else room - len(used_keys(session, run.id, "train", family.id))
-
-
-def _directives(session: Session, run: str) -> list[dict[str, str]]:
-    rows = session.exec(select(Directive).where(Directive.run == run).order_by(INSERTED))
-    return [{"id": row.id, "text": row.text} for row in rows]
-
-
-def _queued_steers(session: Session, run: str) -> list[dict[str, str]]:
-    query = select(Steer).where(Steer.run == run, Steer.status == "queued")
-    rows = session.exec(query.order_by(INSERTED))
-    return [{"id": row.id, "text": row.text} for row in rows]
-
-
-def _earlier(session: Session, run: str, round_: int) -> list[dict[str, Any]]:
-    query = select(Round).where(Round.run == run, Round.number < round_)
-    rows = session.exec(query.order_by(col(Round.number)))
-    return [{"round": row.number, "decision": row.decision, "reason": row.reason} for row in rows]
+    used = used_keys(session, run.id, "train", family.id)
+    return None if room is None else max(0, room - len(used))

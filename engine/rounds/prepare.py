@@ -1,6 +1,7 @@
 """Prepare: freeze what a run is measured by, and measure the baseline on dev, twice."""
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from sqlmodel import Session
@@ -55,7 +56,13 @@ def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]
         )
         runs.append(plain(graded))
         seconds.append(time.monotonic() - started)
-    return {"runs": runs, "seconds": seconds, "engine": tools.student.name, "model": as_dict(model)}
+    return {
+        "runs": runs,
+        "seconds": seconds,
+        "engine": tools.student.name,
+        "isolation": tools.verdicts.isolation(run.domain.verifier),
+        "model": as_dict(model),
+    }
 
 
 def record(
@@ -74,7 +81,7 @@ def record(
             version_hash=version.version_hash,
             suite=run.domain.name,
             split="dev",
-            protocol=run_protocol(run, result["engine"], ids, dev_seed(run, repeat)),
+            protocol=run_protocol(run, result, ids, dev_seed(run, repeat)),
             planned=len(work["dev"]),
             seconds=result["seconds"][repeat],
             repeat=repeat,
@@ -90,9 +97,15 @@ def record(
     return {"noise": noise, "mean": baseline.mean, "text": text}
 
 
-def run_protocol(run: RunFacts, engine: str, task_ids: list[str], seed: int) -> dict[str, Any]:
-    """How the run's own tasks are measured, for base and candidates alike."""
-    return protocol(task_ids, run.domain.verifier, run.config.harness, engine, seed)
+def run_protocol(
+    run: RunFacts, result: Mapping[str, Any], task_ids: list[str], seed: int
+) -> dict[str, Any]:
+    """How the run's own tasks are measured, for base and candidates alike.
+
+    `result` names the engine that answered and how code was isolated.
+    """
+    engine, isolation = result["engine"], result.get("isolation")
+    return protocol(task_ids, run.domain.verifier, run.config.harness, engine, seed, isolation)
 
 
 def dev_seed(run: RunFacts, repeat: int = 0) -> int:

@@ -8,7 +8,8 @@ from sqlmodel import Session, col, select
 from data.tables import Checkpoint, Job, Round, TrainPoint
 from engine.facts import RunFacts, Tools, derived_seed
 from engine.rounds.admit import rows_file
-from engine.types import ModelRef, TrainJob, TrainProgress, as_dict
+from engine.rounds.plan import lora_settings
+from engine.types import LoraSettings, ModelRef, TrainJob, TrainProgress, as_dict
 from engine.versions import (
     BASE,
     best_version,
@@ -25,7 +26,8 @@ USES_DEVICE = True
 
 def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) -> dict[str, Any]:
     """Where training starts and what it trains on; a dry run trains nothing."""
-    from_best = run.config.train_from == "best" or run.dry
+    plan = past["plan"]["plan"]
+    from_best = plan["settings"]["start"] == "best" or run.dry
     start = best_version(session, run.id) if from_best else find_version(session, run.id, BASE)
     assert start is not None
     return {
@@ -33,6 +35,7 @@ def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) 
         "rows": past["admit"]["trained"],
         "round": round_,
         "trains": not run.dry,
+        "lora": as_dict(lora_settings(run.config, plan)),
     }
 
 
@@ -46,7 +49,7 @@ def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]
         rows_file=str(rows_file(tools.folder, work["round"])),
         out_dir=str(tools.home.checkpoints),
         state_dir=str(tools.folder / f"train-{work['round']}"),
-        settings=run.config.lora,
+        settings=LoraSettings(**work["lora"]),
         seed=derived_seed(run.secret, f"train|{work['round']}"),
     )
     done = tools.student.train(job, lambda point: _show(tools, point), tools.stop)

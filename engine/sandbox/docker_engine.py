@@ -12,6 +12,7 @@ from engine.sandbox.flags import LABEL, NOBODY, ONE_SHOT, SCRATCH, WARM, flags_h
 
 CALL_SECONDS = 10
 IMAGE = "pawl-sandbox:1"
+SOCKET = "unix:///var/run/docker.sock"  # where an engine listens when DOCKER_HOST says nothing
 
 
 class SandboxUnavailable(Exception):
@@ -33,18 +34,29 @@ class Receipt:
 
 
 class DockerEngine:
-    """One connection to the engine; `instance` labels the containers of this server."""
+    """One connection to the engine.
+
+    `instance` is written on every container (`owner.instance_of` says it for a home folder), so
+    that what a server leaves behind when it dies is found and removed. `runtime` is another one
+    than the engine's own, such as gVisor's runsc (default: PAWL_SANDBOX_RUNTIME).
+    """
 
     def __init__(self, instance: str, image: str = IMAGE, runtime: str | None = None) -> None:
-        self._instance, self._image_name, self._runtime = instance, image, runtime
+        self._instance, self._image_name = instance, image
+        self._runtime = runtime or os.environ.get("PAWL_SANDBOX_RUNTIME")
         self._client = connect()
-        self.image = self._image_id()
+        try:
+            self._check_runtime()
+            self.image = self._image_id()
+        except SandboxUnavailable:
+            self.close()
+            raise
 
     def receipt(self, kind: str) -> Receipt:
         """What stands beside every score of a container of this kind: "one-shot" or "warm"."""
         flags = {"one-shot": ONE_SHOT, "warm": WARM}[kind]
         return Receipt(
-            runtime=self._runtime or "runc",
+            runtime=self._runtime or str(self._client.info()["DefaultRuntime"]),
             engine=str(self._client.version()["Version"]),
             image=self.image,
             flags=flags_hash(flags, self._runtime),
@@ -74,7 +86,11 @@ class DockerEngine:
         streams = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
         with lost_when_gone():
             attached = self._client.api.attach_socket(container, params=streams)
-            self._client.api.start(container)
+            try:
+                self._client.api.start(container)
+            except Exception:
+                attached.close()
+                raise
         return attached
 
     def state(self, container: str) -> dict[str, Any]:
@@ -86,22 +102,19 @@ class DockerEngine:
     def remove(self, container: str) -> bool:
         """Kill and remove, whatever it is doing; False when the engine could not be asked."""
         try:
+            _knock()
             self._client.api.remove_container(container, force=True, v=True)
         except Exception as error:  # noqa: BLE001  the reaper comes round again
             return "No such container" in str(error) or "already in progress" in str(error)
         return True
 
-    def sweep(self, alive: frozenset[str]) -> int:
-        """Remove containers of Pawl whose server is gone or whose time is over; how many."""
+    def remove_all(self) -> None:
+        """Remove every container that this server has made and not removed yet."""
+        wanted = {"label": [f"app={LABEL}", f"instance={self._instance}"]}
         with lost_when_gone():
-            found = self._client.api.containers(all=True, filters={"label": f"app={LABEL}"})
-        removed = 0
+            found = self._client.api.containers(all=True, filters=wanted)
         for one in found:
-            labels = one["Labels"]
-            over = float(labels.get("deadline", 0)) < time.time()
-            if over or labels.get("instance") not in alive:
-                removed += self.remove(str(one["Id"]))
-        return removed
+            self.remove(str(one["Id"]))
 
     def close(self) -> None:
         """Close the connection."""
@@ -111,12 +124,20 @@ class DockerEngine:
         deadline = str(int(time.time() + seconds))
         return {"app": LABEL, "instance": self._instance, "run": run, "deadline": deadline}
 
+    def _check_runtime(self) -> None:
+        known = self._client.info()["Runtimes"] if self._runtime else ()
+        if self._runtime and self._runtime not in known:
+            raise SandboxUnavailable(
+                f"the Docker engine has no runtime {self._runtime} (it has {', '.join(known)}): "
+                "register it, or unset PAWL_SANDBOX_RUNTIME"
+            )
+
     def _image_id(self) -> str:
         try:
             return str(self._client.images.get(self._image_name).id)
         except Exception as error:  # noqa: BLE001  the engine's own words are what counts
             raise SandboxUnavailable(
-                f"the sandbox image {self._image_name} is not there ({_first_line(error)}): make it "
+                f"the sandbox image {self._image_name} is not there ({first_line(error)}): make it "
                 "with python3 run.py sandbox build"
             ) from None
 
@@ -135,7 +156,7 @@ def connect() -> Any:
 
 def _knock() -> None:
     """OSError when nobody listens: the client library leaves its socket open in that case."""
-    host = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+    host = os.environ.get("DOCKER_HOST") or SOCKET
     if host.startswith("unix://"):
         with socket.socket(socket.AF_UNIX) as door:
             door.connect(host.removeprefix("unix://"))
@@ -149,19 +170,22 @@ def _why(error: Exception) -> str:
         mend = "install Docker and start it (apt-get install docker.io)"
     else:
         mend = "start it (systemctl start docker), then see `docker version`"
-    return f"no Docker engine answers: {_first_line(error)}; {mend}"
+    return f"no Docker engine answers: {first_line(error)}; {mend}"
 
 
 @contextlib.contextmanager
 def lost_when_gone() -> Iterator[None]:
     """Whatever goes wrong between here and the engine is a loss, never a verdict."""
     try:
+        _knock()
         yield
     except SandboxLost:
         raise
     except Exception as error:  # noqa: BLE001  of many kinds, from three libraries
-        raise SandboxLost(f"the Docker engine failed: {_first_line(error)}") from None
+        raise SandboxLost(f"the Docker engine failed: {first_line(error)}") from None
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:300]
+def first_line(error: Exception) -> str:
+    """What an error says, short enough for a sentence; of the engine's errors its own words."""
+    words = str(getattr(error, "explanation", None) or error)
+    return (words.splitlines() or [type(error).__name__])[0][:300]

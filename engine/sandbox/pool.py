@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,10 @@ class WarmPool:
         self.size = size
         for _ in range(size):
             self._idle.put(None)
+
+    def receipt(self) -> dict[str, str]:
+        """How its cases are isolated, to be kept with their scores: see docker_engine.Receipt."""
+        return asdict(self._engine.receipt("warm"))
 
     def run(self, case: Case) -> Outcome:
         """Answer a case; one that is lost through us is tried once more in a fresh container."""

@@ -23,7 +23,6 @@ REFUSED_TO_ALL = {  # the published client knows them; here they change nothing 
     f"POST {PROJECT}/archive",
     f"PUT {PROJECT}/members/{{user}}",
     f"DELETE {PROJECT}/members/{{user}}",
-    "POST /projects/{project}/operations/{operation}/retry",
 }
 OPEN = {"/sign-in", "/session", "/healthz", "/readyz", "/favicon.ico"}
 OPEN |= {"/v1/auth/cli/start", "/v1/auth/cli/poll", "/v1/auth/cli/cancel"}

@@ -92,6 +92,31 @@ async def test_the_start_answers_as_the_client_wants_it(client: Client, prefix: 
     assert type(body["expires_in"]) is int and 1 <= body["expires_in"] <= 600
 
 
+@pytest.mark.parametrize("action", ["start", "poll", "cancel"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"\xff",
+        b"[" * 8000,
+        b'{"a":' * 1600,
+        b'{"grant_id": "\\ud800", "poll_token": "x"}',
+        b'{"grant_id": "GRANT", "poll_token": "\\ud800"}',
+    ],
+)
+async def test_a_body_that_is_no_plain_object_is_refused(
+    guard: Guard, client: Client, action: str, body: bytes
+) -> None:
+    await client.start()
+    async with browser(guard) as http:
+        sent = body.replace(b"GRANT", client.grant.encode())
+        answer = await http.post(
+            f"/v1/auth/cli/{action}", content=sent, headers={"Content-Type": "application/json"}
+        )
+    assert (answer.status_code, answer.json()["code"]) == (422, "INVALID_REQUEST")
+
+
 async def test_the_page_is_under_the_host_that_the_client_knows(guard: Guard) -> None:
     async with browser(guard, base="http://localhost:4711") as http:
         uri = (await Client(http).start()).json()["verification_uri"]

@@ -11,6 +11,7 @@ from app import doctor
 from app.doctor import GB
 from data.disk import Room
 from data.home import Home, HomeLock, open_home
+from engine.sandbox.docker_engine import IMAGE
 
 CARD = "NVIDIA H200, 143771 MiB, 580.95.05"
 
@@ -37,7 +38,8 @@ def test_a_missing_model_is_named_as_what_to_mend_and_the_rest_is_still_told(
     assert text[-1] == "To mend before Pawl can run: Model."
     assert any(line.startswith("x Model") and "none.gguf is missing" in line for line in text)
     assert any(line.startswith("+ Python") for line in text)
-    assert {"Machine", "GPU", "Docker", "vLLM", "Disk", "Port"} <= {check.name for check in checks}
+    names = {check.name for check in checks}
+    assert {"Machine", "GPU", "Docker", "Sandbox", "vLLM", "Disk", "Port"} <= names
 
 
 def test_a_damaged_model_file_is_found_by_its_bytes(tmp_path: Path) -> None:
@@ -75,6 +77,26 @@ def test_docker_is_told_with_its_own_words_and_the_mend_for_them(
     found = doctor.check_docker()
     assert found.state == state and text in found.text
     assert (mend or "") in (found.mend or "") and bool(mend) == bool(found.mend)
+
+
+@pytest.mark.parametrize(
+    ("script", "state", "text", "mend"),
+    [
+        ("echo 'Error: No such image: pawl-sandbox:1' >&2; exit 1", "note", "No such", "build"),
+        ("echo 'sha256:46a93e4493ef00 from a folder []'", "ok", "46a93e4493ef, from a folder", ""),
+        ("echo 'sha256:46a93e4493ef00  [python@sha256:a3]'", "ok", "[python@sha256:a3]", ""),
+        ("echo 'sha256:46a93e4493ef00  []'", "ok", "made by hand", ""),
+    ],
+)
+def test_the_sandbox_image_is_told_with_how_it_was_made(
+    path: Path, script: str, state: str, text: str, mend: str
+) -> None:
+    twin(path, "docker", script)
+    assert doctor.SANDBOX_IMAGE == IMAGE
+    found = doctor.check_sandbox(IMAGE, engine_answers=True)
+    assert found.state == state and text in found.text and mend in (found.mend or "")
+    found = doctor.check_sandbox(IMAGE, engine_answers=False)
+    assert (found.state, found.mend) == ("note", None) and "engine first" in found.text
 
 
 def test_a_card_counts_only_with_a_torch_that_can_use_it(path: Path) -> None:

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -303,6 +303,21 @@ async def test_an_unknown_api_path_is_json(signed_in: httpx.AsyncClient, path: s
     assert answer.status_code == 404
     assert answer.json()["code"] == "NOT_FOUND"
     assert (await signed_in.get("/unknown-page")).text == "<h1>not found</h1>"
+
+
+async def test_a_crash_on_an_api_path_is_json(access: Access, home: Home) -> None:
+    def breaks(_: Request) -> Response:
+        raise RuntimeError("the inside")
+
+    routes = [Route("/v1/broken", breaks), Route("/broken", breaks)]
+    guard = Guard(Starlette(routes=routes), access=access, port=PORT)
+    transport = httpx.ASGITransport(guard, raise_app_exceptions=False)
+    headers = {"Authorization": f"Bearer {home.owner_key.read_text().strip()}"}
+    async with httpx.AsyncClient(transport=transport, base_url=BASE, headers=headers) as http:
+        answer, page = await http.get("/v1/broken"), await http.get("/broken")
+    assert (answer.status_code, answer.json()["code"]) == (500, "INTERNAL_SERVER_ERROR")
+    assert "inside" not in answer.text
+    assert (page.status_code, page.text) == (500, "Internal Server Error")
 
 
 @pytest.mark.parametrize("path", ["/", "/v1/runs", "/sign-in", "/v1/unknown"])

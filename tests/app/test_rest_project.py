@@ -103,7 +103,8 @@ def test_usage_adds_up_to_what_the_account_spent(doors: Door) -> None:
     span = "start=2020-01-01T00:00:00Z&end=2099-01-01T00:00:00%2B01:00"
     for group in ("day", "product", "sku", "endpoint"):
         items = doors.get(f"/v1/billing/usage?{span}&group_by={group}")["items"]
-        assert all(item.keys() == {group, "amount_usd", "gpu_seconds"} for item in items)
+        wanted = {group, "amount_usd", "simulated_usd", "gpu_seconds"}
+        assert all(item.keys() == wanted for item in items)
         total = sum(float(item["amount_usd"]) for item in items)
         assert total == pytest.approx(float(spent)), group
     before = "start=2020-01-01T00:00:00Z&end=2020-01-02T00:00:00Z"
@@ -119,7 +120,8 @@ def test_a_span_needs_two_moments_with_their_offset(doors: Door, query: str) -> 
 def test_the_ledger_is_walked_newest_first(doors: Door) -> None:
     page = doors.get("/v1/billing/ledger?limit=2")
     entry = page["items"][0]
-    assert entry.keys() == {"entry_id", "kind", "amount_usd", "reference", "occurred_at"}
+    wanted = {"entry_id", "kind", "amount_usd", "reference", "occurred_at", "simulated"}
+    assert entry.keys() == wanted
     following = doors.get(f"/v1/billing/ledger?limit=2&cursor={page['next_cursor']}")
     ids = [int(item["entry_id"]) for item in [*page["items"], *following["items"]]]
     assert ids == sorted(ids, reverse=True) and len(set(ids)) == 4

@@ -9,6 +9,7 @@ import pytest
 
 from app.access import Access
 from app.administration import LOCAL_OWNER
+from app.errors import InvalidRequest
 from data.tables import GatewayModel, Run
 from tests.door import FIELDS, RUNS, Door, door
 
@@ -31,6 +32,7 @@ def test_the_receipt_has_the_caps_in_both_spellings_and_the_owner(doors: Door) -
         "run": "receipt",
         "state": "starting",
         "mode": "dry",
+        "simulated": True,
         "domain": "arith",
         "round": 0,
         "rounds_target": 3,
@@ -93,6 +95,9 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "true as rounds": ({"rounds": True}, "rounds"),
     "text as dry_run": ({"dry_run": "yes"}, "dry_run"),
     "an unknown domain": ({"domain": "astrology"}, "arith"),
+    "an empty domain": ({"domain": ""}, "domain"),
+    "an empty base model": ({"base_model": ""}, "base_model"),
+    "an empty student": ({"dry_run": True, "student_model": ""}, "student_model"),
     "a student without dry run": ({"student_model": "sim/student"}, "student_model"),
     "a base model with dry run": ({"dry_run": True, "base_model": "sim/student"}, "base_model"),
     "an unknown base model": ({"base_model": "gpt-2"}, "base_model"),
@@ -154,7 +159,9 @@ def test_of_two_starts_at_once_one_is_answered_201(doors: Door) -> None:
 
 def test_a_dry_run_takes_the_student_of_the_settings(doors: Door) -> None:
     settings = Access(doors.pawl.store, doors.pawl.home).settings
-    row = GatewayModel(name="lab/small", input_micro_per_mtok=1, output_micro_per_mtok=1)
+    row = GatewayModel(
+        name="lab/small", local=True, input_micro_per_mtok=1, output_micro_per_mtok=1
+    )
     doors.pawl.store.write(lambda s: s.add(row))
     settings.set(LOCAL_OWNER, "default_student", "lab/small")
     doors.start("own-student", dry_run=True)
@@ -162,6 +169,8 @@ def test_a_dry_run_takes_the_student_of_the_settings(doors: Door) -> None:
     doors.start("simulated-student", dry_run=True)
     assert doors.get(f"{RUNS}/own-student")["base_model"] == "lab/small"
     assert doors.get(f"{RUNS}/simulated-student")["base_model"] == "sim/student"
+    with pytest.raises(InvalidRequest, match="there is no model lab/larg; there are"):
+        settings.set(LOCAL_OWNER, "default_student", "lab/larg")
 
 
 def test_a_run_is_not_taken_up_before_its_time(tmp_path: Path) -> None:
@@ -193,3 +202,22 @@ def test_a_run_that_is_refused_leaves_nothing_behind(doors: Door) -> None:
     with doors.pawl.store.read() as session:
         assert session.get(Run, "traceless") is None
     assert not [job for job in doors.get("/v1/job?limit=100")["items"] if "traceless" in str(job)]
+
+
+# Sandboxes
+
+
+def test_a_domain_of_code_is_refused_in_the_engines_own_words_and_others_run(
+    doors: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    for more in ({"dry_run": True}, {"preset": "code", "base_model": "sim/student"}):
+        body = {"run": "code-1", "domain": "code", **FIELDS, **more}
+        answer = doors.ask("POST", RUNS, json=body)
+        assert answer.status_code == 409
+        told = answer.json()
+        assert (told["code"], told["reason"]) == ("RSI_CONFLICT", "SANDBOX_UNAVAILABLE")
+        assert "no Docker engine answers: [Errno 2]" in told["message"]
+        assert "install Docker" in told["message"]
+    assert doors.ask("GET", f"{RUNS}/code-1").status_code == 404
+    doors.start("arith-all-the-same", dry_run=True)

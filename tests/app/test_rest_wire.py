@@ -51,6 +51,13 @@ def test_a_method_that_a_path_does_not_have_is_405_with_those_it_has(doors: Door
         answer = doors.ask("PUT", path, content="{}")
         assert (answer.status_code, answer.json()["code"]) == (405, "METHOD_NOT_ALLOWED")
         assert answer.headers["allow"] == methods
+        assert answer.json()["message"] == f"PUT does nothing here; there is {methods}"
+
+
+def test_a_foreign_cursor_is_refused_with_what_to_do(doors: Door) -> None:
+    for path in (RUNS, "/v1/job", "/v1/job/checkpoints", "/v1/billing/ledger", "/v1/datasets"):
+        told = doors.ask("GET", f"{path}?cursor=x").json()["message"]
+        assert told == "cursor: not one that this server gave out; begin without one"
 
 
 @pytest.mark.parametrize(
@@ -124,10 +131,10 @@ def test_a_fault_of_ours_tells_nothing_of_the_inside(
 
 def test_too_many_requests_wait_and_the_live_view_never_does(doors: Door) -> None:
     viewer = doors.with_role("viewer")
-    answers = [viewer.ask("GET", "/v1/me") for _ in range(230)]
-    codes = [answer.status_code for answer in answers]
-    assert codes[:100] == [200] * 100 and 429 in codes
-    refused = answers[codes.index(429)]
+    refused, answered = viewer.ask("GET", "/v1/me"), 0
+    while refused.status_code == 200 and answered < 2000:  # on a slow machine some room comes back
+        refused, answered = viewer.ask("GET", "/v1/me"), answered + 1
+    assert refused.status_code == 429 and answered >= 100
     assert refused.json()["code"] == "RATE_LIMITED" and int(refused.headers["retry-after"]) >= 1
     assert all(viewer.ask("GET", f"{RUNS}/r/live").status_code == 200 for _ in range(30))
 

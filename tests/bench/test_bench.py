@@ -107,6 +107,21 @@ def test_the_first_page_comes_within_twice_a_bare_page(tmp_path: Path) -> None:
     assert (ratio["high"] if LONG else ratio["ratio"]) <= (2.0 if LONG else 2.4), ratio
 
 
+def test_clients_that_follow_a_busy_run_see_all_of_it_in_time(tmp_path: Path) -> None:
+    found = bench(tmp_path, "live", *([] if LONG else ["--quick"]))
+    assert found["errors"] == [] and found["answers"] >= 25 * found["seconds"] / 3
+    assert found["events"] >= 50 * (found["seconds"] - 3)
+    assert found["p95"] <= (50 if LONG else 1000)  # short, and beside other tests: room for chance
+
+
+def test_the_budget_check_stays_quick_however_long_the_ledger_is(tmp_path: Path) -> None:
+    found = bench(tmp_path, "ledger", *([] if LONG else ["--quick", "--pairs", "1"]))
+    (ratio,) = found["ratios"]
+    # One pair on a busy machine says little: enough that the check does not search the ledger.
+    assert found["p95_ms"] <= (10 if LONG else 60), found
+    assert (ratio["high"] if LONG else ratio["ratio"]) <= (1.5 if LONG else 4), found
+
+
 def test_the_wall_table_tells_where_a_rounds_time_went(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 import re
 import socket
+import zipfile
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
+from data.files import write_manifest
 from tests.browser.conftest import HOSTILE, Console
 
 pytestmark = pytest.mark.browser
@@ -293,6 +295,20 @@ def test_an_action_is_chosen_in_the_menu_of_a_row(console: Console, page: Page) 
     page.get_by_text("New from this").click()
     expect(page.get_by_label("Brief")).to_have_value("Learn sums that carry.")
     expect(page.get_by_label("Run id")).to_have_value("arith-carry-3")
+
+
+def test_the_best_version_comes_as_an_archive(console: Console, page: Page) -> None:
+    folder = console.home / "checkpoints" / "9f3e1c0ffee"
+    folder.mkdir(parents=True)
+    (folder / "adapter_config.json").write_text("{}")
+    write_manifest(folder)
+    page.goto(f"{console.url}/runs/arith-carry-1")
+    page.get_by_role("button", name="More actions").first.click()
+    with page.expect_download() as download:
+        page.get_by_text("Download candidate-1").click()
+    assert download.value.suggested_filename == "9f3e1c0ffee.zip"
+    with zipfile.ZipFile(download.value.path()) as archive:
+        assert archive.namelist() == ["adapter_config.json"]
 
 
 # What must not happen

@@ -18,11 +18,28 @@ from data import migrations
 from data.migrations import MIGRATIONS, MigrationFailed
 from data.snapshot import SnapshotFailed
 from data.store import Store
-from data.tables import SCHEMA_VERSION, Checkpoint, Directive, Event, Run, User
+from data.tables import (
+    SCHEMA_VERSION,
+    Checkpoint,
+    Directive,
+    Event,
+    GatewayModel,
+    ModelCall,
+    Run,
+    User,
+)
 from tests.mounted import mounted
 
 FIRST = Path(__file__).parent / "schema-1.sql"
 STATEMENTS = len(list(MIGRATIONS[2]))
+LATER = len(list(MIGRATIONS[3]))
+CALLS = """
+INSERT INTO reservation VALUES(1,'prj_local','sums','model','["run:sums"]',70,70,'uncertain','x','t','t');
+INSERT INTO modelcall (id, project_id, run, round, step, call_key, attempt, role, model, simulated,
+    request_hash, reservation, status, usage, price, cost, started_at) VALUES
+    (1,'prj_local','sums',1,'plan','k',1,'operator','sim/operator',1,'h',1,'uncertain','{}','{}',NULL,'t'),
+    (2,'prj_local','sums',1,'plan','k',2,'operator','sim/operator',1,'h',NULL,'answered','{}','{}',50,'t');
+"""
 
 
 @pytest.fixture
@@ -33,6 +50,17 @@ def older(tmp_path: Path) -> Path:
         db.executescript(FIRST.read_text())
     db.close()
     return path
+
+
+@pytest.fixture
+def second(older: Path) -> Path:
+    """The same database at schema 2, with a paid call that was answered at its second attempt."""
+    with sqlite3.connect(older) as db:
+        for statement in MIGRATIONS[2]:
+            db.execute(statement)
+        db.executescript(f"{CALLS} PRAGMA user_version=2;")
+    db.close()
+    return older
 
 
 def ask(path: Path, query: str) -> list[tuple[Any, ...]]:
@@ -97,6 +125,18 @@ def test_what_was_there_is_still_there_and_can_be_read(older: Path) -> None:
     store.close()
 
 
+def test_calls_of_schema_2_say_whether_their_cost_is_known(second: Path, tmp_path: Path) -> None:
+    store = Store(second)
+    with store.read() as session:
+        calls = {call.id: (call.uncertain, call.cost) for call in session.exec(select(ModelCall))}
+        model = session.get_one(GatewayModel, "sim/operator")
+    store.close()
+    assert calls == {1: (True, 70), 2: (False, 50)}
+    assert (model.local, model.tiers, model.key_file, model.blocked) == (False, [], None, None)
+    Store(tmp_path / "new.db").close()
+    assert shape(second) == shape(tmp_path / "new.db")
+
+
 def test_an_older_database_is_copied_first_and_a_new_one_is_not(
     older: Path, tmp_path: Path
 ) -> None:
@@ -142,18 +182,22 @@ def dying(statements, at):
         yield statement
     os.kill(os.getpid(), signal.SIGKILL)
 
-migrations.MIGRATIONS[2] = dying(migrations.MIGRATIONS[2], int(sys.argv[2]))
+schema = int(sys.argv[3])
+migrations.MIGRATIONS[schema] = dying(migrations.MIGRATIONS[schema], int(sys.argv[2]))
 Store(Path(sys.argv[1]))
 """
 
 
-@pytest.mark.parametrize("statement", range(STATEMENTS + 1))
+@pytest.mark.parametrize(
+    ("to", "statement"),
+    [*((2, number) for number in range(STATEMENTS + 1)), (3, 0), (3, LATER // 2), (3, LATER)],
+)
 def test_killed_between_two_statements_the_next_start_works_by_itself(
-    older: Path, statement: int
+    older: Path, to: int, statement: int
 ) -> None:
     root = Path(migrations.__file__).parent.parent
     done = subprocess.run(
-        [sys.executable, "-c", CHILD, str(older), str(statement)],
+        [sys.executable, "-c", CHILD, str(older), str(statement), str(to)],
         env={**os.environ, "PYTHONPATH": str(root)},
         check=False,
         capture_output=True,

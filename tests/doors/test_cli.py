@@ -5,7 +5,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -371,32 +370,21 @@ def test_follow_ends_with_the_last_event_and_not_with_the_state(
     assert capsys.readouterr().out.splitlines() == [f"{n} message: {n}" for n in range(1, 451)]
 
 
-def test_follow_goes_on_across_a_server_that_is_killed_and_comes_back(el: Terminal, tmp_path: Path):
-    first = Server(tmp_path, PAWL_SIM_PACE="0")
-    el.set(ENVLOOP_BASE_URL=None, ENVLOOP_API_KEY=None, PAWL_HOME=str(tmp_path))
-    run = started(el)
-    follower = el.begin("job", "run", "live", run, "--follow")
-    assert follower.stdout is not None and follower.stderr is not None
-    try:
-        begun = follower.stdout.readline()
-        wait_until(lambda: len(events(first, run)) > 3)
-        first.kill()
-        assert follower.stderr.readline() == "The connection is lost; trying again.\n"
-        second = Server(tmp_path, PAWL_SIM_PACE="0")
-        try:
-            before = len(events(second, run))
-            wait_until(lambda: len(events(second, run)) > before)
-            assert el("job", "run", "stop", run).json()["stop_requested"]
-            rest, err = follower.communicate(timeout=120)
-            assert (follower.returncode, err) == (0, "")
-            told = [*events(second, run), "state: stopped"]
-            assert [begun.rstrip(), *rest.splitlines()] == told
-        finally:
-            second.close()
-    finally:
-        first.close()
-        follower.kill()
-        follower.communicate()
+def test_follow_reads_on_while_there_is_more_and_then_asks_once_a_second(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    slept: list[float] = []
+    monkeypatch.setattr("time.sleep", slept.append)
+    asked = []
+
+    def read(since: int) -> dict[str, Any]:
+        asked.append((since, len(slept)))
+        event = {"seq": since + 1, "kind": "message", "text": "x"}
+        state = "running" if since < 4 else "stopped"
+        return {"run_state": state, "events": [event], "has_more": since < 2}
+
+    assert follow_run(read, 0) == "stopped"
+    assert asked == [(0, 0), (1, 0), (2, 0), (3, 1), (4, 2)] and slept == [1.0, 1.0]
 
 
 def test_ctrl_c_ends_follow_with_0_and_a_log_with_130_and_leaves_the_run_alone(
@@ -417,13 +405,6 @@ def test_ctrl_c_ends_follow_with_0_and_a_log_with_130_and_leaves_the_run_alone(
     now = el("job", "run", "live", run).json()
     assert now["run_state"] in ("starting", "running")
     assert el("job", "run", "stop", run).code == 0
-
-
-def wait_until(is_so: Any, seconds: float = 90) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < deadline, f"nothing after {seconds} s"
-        time.sleep(0.1)
 
 
 # Steering

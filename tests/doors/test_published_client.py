@@ -1,13 +1,17 @@
 """The published client against a real server: the acceptance script as it is, every check of it."""
 
 import fcntl
+import hashlib
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from sqlmodel import select
 
+from data.tables import Run
 from tests.server.process import ROOT, Server
 
 CLIENT = "envloop-cli==1.7.0"
@@ -57,3 +61,33 @@ def test_the_published_client_works_unmodified(
     done = subprocess.run(command, capture_output=True, text=True, timeout=540, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "SKIP" not in done.stdout and ", 0 failed" in done.stdout
+
+
+@pytest.mark.timeout(180)
+def test_it_downloads_and_deletes_what_was_trained(
+    server: Server, key: str, published_client: Path, tmp_path: Path
+) -> None:
+    limits = {"max_model_cost_usd": 1.0, "diag_per_family": 4, "dev_n": 100}
+    limits |= {"collect_tasks": 120, "blind_n": 100}
+    server.start_run(run="keeps", preset="sim", seed=7, rounds=2, limits=limits)
+    server.wait_for(select(Run).where(Run.id == "keeps", Run.state == "finished"), 120)
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "ENVLOOP_HOME": str(tmp_path / "el")}
+    env |= {"ENVLOOP_BASE_URL": server.url, "ENVLOOP_API_KEY": key}
+
+    def el(*words: str) -> str:
+        command = [str(published_client), "checkpoint", *words]
+        done = subprocess.run(
+            command, env=env, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    listed = json.loads(el("list", "--run-id", "keeps", "--json"))["items"]
+    second, first = listed
+    el("download", first["tinker_path"], str(tmp_path / "files"))
+    for file in first["files"]:
+        content = (tmp_path / "files" / file["name"]).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == file["sha256"]
+    el("delete", first["checkpoint_id"], "--wait")
+    left = json.loads(el("list", "--run-id", "keeps", "--json"))["items"]
+    assert [one["checkpoint_id"] for one in left] == [second["checkpoint_id"]]

@@ -1,5 +1,7 @@
 """Stop, resume, extend and steers: what people ask of a run is carried out, or refused in words."""
 
+import time
+
 import pytest
 from sqlmodel import select
 
@@ -119,3 +121,19 @@ def test_a_small_guard_supports_no_promotion(pawl):
     found = pawl.wait("r")
     assert found.rounds[0].guard["n"] >= 120
     assert found.rounds[0].decision == "inconclusive" and "held-out" in found.rounds[0].reason
+
+
+def test_the_job_of_a_resumed_run_is_at_work_again(pawl):
+    pawl.start("first")
+    pawl.start("second")
+    pawl.engine.tick()
+    ask(pawl, "second", "stop")
+    job = next(one for one in rows(pawl, Job) if one.run == "second")
+    assert job.status == "cancelled" and job.finished_at
+    ask(pawl, "second", "resume")
+    seen = []
+    deadline = time.monotonic() + 60
+    while not seen and time.monotonic() < deadline:
+        pawl.engine.tick()
+        seen = [one for one in rows(pawl, Job) if one.id == job.id and one.status == "running"]
+    assert seen and seen[0].finished_at is None and seen[0].reason is None

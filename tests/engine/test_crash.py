@@ -22,6 +22,8 @@ from tests.crash_trial import (
 pytestmark = pytest.mark.timeout(600)
 
 MONEY = ("before_reserve", "in_reserve", "after_reserve", "after_send", "in_settle", "after_settle")
+# What goes wrong with a remote model is killed in test_gateway_mass.py: these runs have none.
+REMOTE = {"in_charge", "in_release", "before_retry"}
 # How often these are passed hangs on the clock: killed at passes that surely come.
 UNEVEN = {
     "before_commit": (1, 30, 60),
@@ -111,7 +113,7 @@ def try_all(forge, golden, tmp_path):
 def test_a_death_at_the_first_a_middle_and_the_last_pass_of_each_point(try_all, golden, part):
     """Each must come in a whole run, and kills: no listed point is left out."""
     trials = []
-    for name in list(crash.POINTS)[part::4]:
+    for name in [one for one in crash.POINTS if one not in REMOTE][part::4]:
         kind = "dry" if name in MONEY else "live"
         last = golden[kind]["passes"].get(name, 0)
         assert last, f"a whole run never passes {name}"

@@ -144,7 +144,9 @@ def test_the_ledger_tells_what_each_round_did(detail: RunDetail) -> None:
         ("replay", "41"),
         ("generator", "37"),
     ]
-    assert first["steers"] == ["Prefer long carry chains."]
+    assert first["followed"] == [
+        "follows the steer “Prefer long carry chains.”: more tasks of that kind"
+    ]
     assert {"term": "Planner", "value": "built-in"} in first["settings"]
     assert {"term": "Tasks", "value": "sums 280, products 120"} in first["settings"]
     assert [one["name"] for one in first["results"]] == ["Dev", "Blind", "Held out", "Guard"]

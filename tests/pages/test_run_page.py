@@ -54,7 +54,7 @@ async def test_events_stand_newest_first_with_who_and_what(console: User) -> Non
 async def test_steers_carry_their_receipts(console: User) -> None:
     await console.open(f"/runs/{RUNNING}")
     await console.should_see("queued, waits for the next turn")
-    await console.should_see("cited by plan, round 2")
+    await console.should_see("cited by plan, round 2: more tasks of that kind")
     assert "r2" in texts(console)  # the job
 
 

@@ -45,6 +45,11 @@ async def test_the_newest_run_stands_first_with_every_state_in_words(console: Us
     }
 
 
+async def test_a_number_too_long_to_be_one_counts_for_nothing(console: User) -> None:
+    await console.open(f"/?limit={'9' * 5000}")
+    assert len(names(console)) == 7
+
+
 async def test_a_row_says_reason_score_change_and_spend(console: User) -> None:
     await console.open("/")
     running, finished, rehearsal, *_ = rows(console)

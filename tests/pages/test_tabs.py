@@ -9,8 +9,10 @@ from nicegui.testing import User
 from sqlmodel import select
 
 from app.access import PROJECT
+from app.shapes import DirectiveShape, PlanUse
 from data.store import Store
 from data.tables import Account, Audit, Directive, Round
+from pages import directives
 from tests import sample_run
 from tests.pages.conftest import demote, texts, until
 
@@ -68,6 +70,20 @@ async def test_directives_are_text_with_author_and_time(console: User) -> None:
     await console.should_see("Keep every answer to the number alone.\nNo worked steps.")
     await console.should_see("owner,")
     await console.should_see("reads no text")  # the built-in planner
+
+
+def test_a_directive_says_which_plans_read_and_followed_it() -> None:
+    said = {"id": "dir-1", "text": "Short answers.", "author": "ann", "at": "2026-01-01T10:00:00Z"}
+    uses = [PlanUse(round=number, how=f"way {number}") for number in range(1, 9)]
+
+    def shown(**more: object) -> str:
+        return directives.use_of(DirectiveShape.model_validate({**said, **more}))
+
+    assert shown() == "no plan has read it yet"
+    assert shown(read=[3]) == "read in round 3, not cited by a plan"
+    assert shown(read=[1, 2], used=uses[:1]) == "cited by plan, round 1: way 1"
+    assert shown(read=[1, 2], used=uses[:2]) == "cited by plan, rounds 1, 2: way 2"
+    assert shown(used=uses) == "cited by plan, 8 rounds, last 8: way 8"
 
 
 async def test_a_directive_is_added_once_and_shown(console: User, store: Store) -> None:

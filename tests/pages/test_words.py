@@ -3,7 +3,7 @@
 import pytest
 
 from app.shapes import Interval
-from pages import words
+from pages import states, words
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,10 @@ def test_only_an_interval_beside_zero_tells_a_change(low: float, high: float, to
 def test_an_unknown_interval_tells_nothing() -> None:
     assert not words.excludes_zero(None)
     assert not words.excludes_zero(Interval(mean=0.5, low=None, high=None))
+
+
+@pytest.mark.parametrize(
+    "status", ["queued", "running", "cancelling", "completed", "failed", "cancelled"]
+)
+def test_every_state_of_a_job_has_a_sign_of_its_own(status: str) -> None:
+    assert states.of(states.JOBS, status).icon != states.UNKNOWN_ICON

@@ -17,7 +17,7 @@ def docker_engine() -> Iterator[DockerEngine]:
     except SandboxUnavailable as missing:
         pytest.skip(str(missing))
     yield engine
-    engine.sweep(frozenset())
+    engine.remove_all()
     engine.close()
 
 

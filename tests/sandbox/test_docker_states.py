@@ -1,13 +1,24 @@
-"""A Docker engine that cannot be used is told apart by its own words, and leaves nothing open."""
+"""A Docker engine that cannot be used is told apart by its own words, and no score comes of it."""
 
 import gc
+import os
 import socket
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from engine.sandbox.docker_engine import SandboxUnavailable, connect
+from engine.sandbox import reaper
+from engine.sandbox.docker_engine import DockerEngine, SandboxLost, SandboxUnavailable, connect
+from engine.sandbox.judge import judge
+from engine.sandbox.one_shot import run_once
+from engine.sandbox.owner import mark
+from engine.sandbox.pool import WarmPool
+from tests.sandbox.conftest import call
+from tests.sandbox.door import Door
+from tests.sandbox.test_reaper import GONE
 
 
 def refusal(monkeypatch: pytest.MonkeyPatch, host: str) -> str:
@@ -23,13 +34,99 @@ def refusal(monkeypatch: pytest.MonkeyPatch, host: str) -> str:
     return said
 
 
-def test_no_engine_is_there(monkeypatch, tmp_path: Path):
+def test_no_engine_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     said = refusal(monkeypatch, f"unix://{tmp_path}/docker.sock")
     assert "No such file" in said and "install Docker" in said
 
 
-def test_an_engine_that_is_down_left_its_socket(monkeypatch, tmp_path: Path):
+def test_an_engine_that_is_down_left_its_socket(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(tmp_path / "docker.sock"))
     said = refusal(monkeypatch, f"unix://{tmp_path}/docker.sock")
     assert "refused" in said and "start it" in said
+
+
+def test_an_engine_of_others_may_not_be_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(str(tmp_path / "docker.sock"))
+        (tmp_path / "docker.sock").chmod(0)
+        own = os.geteuid()
+        tmp_path.chmod(0o711)
+        import docker  # noqa: F401  while this user may still read it
+
+        try:
+            os.seteuid(65534 if own == 0 else own)  # root may ask anybody
+            said = refusal(monkeypatch, f"unix://{tmp_path}/docker.sock")
+        finally:
+            os.seteuid(own)
+    assert "Permission denied" in said and "group docker" in said
+
+
+def test_a_runtime_that_is_configured_is_used_or_refused_never_replaced(
+    docker_engine: DockerEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAWL_SANDBOX_RUNTIME", "no-such-runtime")
+    with pytest.raises(SandboxUnavailable, match=r"no runtime no-such-runtime \(it has .*runc"):
+        DockerEngine("test")
+    monkeypatch.setenv("PAWL_SANDBOX_RUNTIME", "runc")
+    engine = DockerEngine("test")
+    assert engine.receipt("warm").runtime == "runc"
+    assert engine.receipt("warm").flags != docker_engine.receipt("warm").flags
+    engine.close()
+
+
+def test_an_image_that_is_missing_is_named_with_the_command_that_makes_it(
+    docker_engine: DockerEngine,
+) -> None:
+    with pytest.raises(
+        SandboxUnavailable, match=r"pawl-none:1.*No such image.*run.py sandbox build"
+    ):
+        DockerEngine("test", image="pawl-none:1")
+
+
+def test_an_image_removed_in_the_middle_of_a_run_gives_no_score(
+    docker_engine: DockerEngine,
+) -> None:
+    client = docker_engine._client
+    client.api.import_image_from_data(b"\0" * 1024, repository="pawl-gone", tag="1")
+    engine = DockerEngine("test-gone", image="pawl-gone:1")
+    client.images.remove("pawl-gone:1")
+    pool = WarmPool(engine, 1)
+    outcome = pool.run(call("def f():\n    return 1"))
+    verdict = judge(outcome, [1])
+    assert verdict.score is None and verdict.reason == "sandbox_lost"
+    assert "No such image" in str(outcome.why)
+    pool.close()
+    engine.close()
+
+
+def test_an_engine_that_dies_in_the_middle_of_a_case_gives_no_score_and_serves_when_it_is_back(
+    docker_engine: DockerEngine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    door = Door(tmp_path / "docker.sock")
+    monkeypatch.setenv("DOCKER_HOST", door.host)
+    door.open()
+    engine = DockerEngine(f"{mark(tmp_path)}-{GONE}-1")
+    pool = WarmPool(engine, 1)
+    assert pool.run(call("def f():\n    return 1")).status == "done"
+    with ThreadPoolExecutor(2) as threads:
+        case = call("import time\ndef f():\n    time.sleep(60)", seconds=90)
+        warm = threads.submit(pool.run, case)
+        once = threads.submit(run_once, engine, ["sleep", "60"], b"", 90.0)
+        time.sleep(2)
+        door.shut()
+        outcome, loss = warm.result(20), once.exception(20)
+    verdict = judge(outcome, [None])
+    assert verdict.score is None and verdict.reason == "sandbox_lost"
+    assert "Docker engine failed" in str(outcome.why)
+    assert isinstance(loss, SandboxLost)
+    door.open()
+    assert reaper.sweep(tmp_path) == 2, "what was up when it died"
+    assert judge(pool.run(call("def f():\n    return 1")), [1]).score == 1.0
+    pool.close()
+    engine.close()
+    door.shut()

@@ -34,13 +34,15 @@ SMALL = {  # limits of a run that is over soon
 class Server:
     """`run.py serve` on a home of its own; `url` is known once it answers."""
 
+    command: tuple[str, ...] = (sys.executable, str(ROOT / "run.py"))
+
     def __init__(self, home: Path, *words: str, **environment: str) -> None:
         self.home = Home(path=home.resolve())
         self.log = home / "server.log"
         home.mkdir(parents=True, exist_ok=True)
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, str(ROOT / "run.py"), "serve", "--no-browser", *words],
+                [*self.command, "serve", "--no-browser", *words],
                 env={**environment_for(home), **environment},
                 stdout=log,
                 stderr=log,

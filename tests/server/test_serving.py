@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from app.serving import listen
 from tests.server.process import ROOT, Server, environment_for
 
 HEAVY = ("torch", "transformers", "peft", "vllm", "docker", "openai", "mcp")
@@ -79,6 +80,15 @@ def test_a_taken_port_is_an_error_that_says_who_holds_it(tmp_path):
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 3
     assert f"port {port} is taken (process {os.getpid()})" in done.stderr
+
+
+def test_a_port_that_is_none_is_an_error_that_says_so(capsys):
+    with pytest.raises(SystemExit) as ended:
+        listen("127.0.0.1", 99999, range(1))
+    assert ended.value.code == 3
+    assert capsys.readouterr().err == (
+        "99999 is no port; ports go up to 65535; choose another one with --port\n"
+    )
 
 
 def test_sigterm_ends_it_with_exit_code_zero(server):

@@ -1,0 +1,46 @@
+"""The key of a model behind the gateway, read where it is named; it is never kept in the database."""
+
+import os
+import stat
+from pathlib import Path
+
+from data.tables import GatewayModel
+
+NO_KEY = "none"  # what a model on this machine is sent when it needs no key
+LARGEST = 8192
+
+
+class KeyMissing(Exception):
+    """A model's key is not where it is said to be; the text says where, and what to do."""
+
+
+def read_key(model: GatewayModel) -> str:
+    """The key by the name of an environment variable or a file; KeyMissing when it cannot be had."""
+    if model.key_env:
+        key = os.environ.get(model.key_env, "").strip()
+        if not key:
+            raise KeyMissing(
+                f"model {model.name}: the environment variable {model.key_env} is not set where "
+                "the server was started; set it there, then start the server again"
+            )
+        return key
+    if model.key_file:
+        return _key_in(model.name, Path(model.key_file))
+    if model.local or model.simulated:
+        return NO_KEY
+    raise KeyMissing(f"model {model.name} has no key: add it again with --key-env or --key-file")
+
+
+def _key_in(name: str, file: Path) -> str:
+    try:
+        with open(file, "rb") as opened:
+            found = os.fstat(opened.fileno())
+            if stat.S_IMODE(found.st_mode) & 0o077 or found.st_uid != os.getuid():
+                raise KeyMissing(f"model {name}: others may read {file}: chmod 600 it")
+            key = opened.read(LARGEST).decode().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is no text"
+        raise KeyMissing(f"model {name}: its key file {file} cannot be read: {why}") from None
+    if not key:
+        raise KeyMissing(f"model {name}: its key file {file} is empty")
+    return key
