@@ -136,10 +136,20 @@ def _check_queue_limit(value: str) -> str:
     return value
 
 
+def _check_rate(value: str) -> str:
+    if value and not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,6})?", value):
+        raise InvalidRequest(f"device_usd_per_hour: {value!r} is not an amount such as 2.50")
+    return value
+
+
 KINDS: dict[str, tuple[Callable[[str], str], str]] = {
     "allowed_hosts": (check_hosts, "names under which this server is reached, besides loopback"),
     "allowed_origins": (_check_origins, "other sites whose pages may talk to this server"),
     "default_student": (str, "gateway model of a dry run that names none, instead of sim/student"),
+    "device_usd_per_hour": (
+        _check_rate,
+        "what an hour of the device costs; it counts in max_cost_usd",
+    ),
     "queue_limit": (_check_queue_limit, "live runs that may wait for the device, instead of 20"),
     "root_path": (_check_root_path, "path below which a proxy shows the console, such as /lab"),
     "trusted_proxies": (_check_proxies, "proxies whose X-Forwarded-For and -Proto are believed"),

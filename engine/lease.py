@@ -12,7 +12,7 @@ from sqlmodel import Session, select
 from data import crash, ledger
 from data.disk import is_full
 from data.store import Store
-from data.tables import Lease, Reservation, now
+from data.tables import Lease, Reservation, Setting, now
 from engine.disk import disk_full, write_surely
 from engine.errors import CapReached, EngineError, Interrupted
 from engine.facts import RunFacts
@@ -35,14 +35,18 @@ class HeldLease:
 
 @contextmanager
 def device_lease(
-    store: Store, run: RunFacts, round_: int, purpose: str, device: str, micro_per_hour: int
+    store: Store, run: RunFacts, round_: int, purpose: str, device: str
 ) -> Iterator[HeldLease]:
     """Hold the device for a phase; CapReached when a cap has no room for the first slice.
+
+    What an hour costs is asked at the beginning, so that a phase has one price.
 
     A renewal that is refused, or fails, sets `refused`; work that was then interrupted comes out as
     CapReached, or DiskFull, and work that was finished all the same counts. Time is monotonic, so
     that a suspended machine is not billed; nor is a process that was stopped, beyond its slice.
     """
+    with store.read() as session:
+        micro_per_hour = hourly_rate(session)
     paid = _Paid(run=run, worst=_cost(SLICE_SECONDS + MARGIN_SECONDS, micro_per_hour))
     held = store.write(lambda s: _begin(s, paid, round_, purpose, device))
     crash.point("after_lease_begin")
@@ -61,6 +65,12 @@ def device_lease(
         renewer.join()
         crash.point("before_lease_end")
         write_surely(store, lambda s: _end(s, run, held, micro_per_hour))
+
+
+def hourly_rate(session: Session) -> int:
+    """What people set an hour of the device to cost, in micro-dollars; 0 until they do."""
+    row = session.get(Setting, "device_usd_per_hour")
+    return round(float(row.value) * ledger.MICRO) if row is not None and row.value else 0
 
 
 def end_leftovers(session: Session, run: str | None = None) -> None:

@@ -41,13 +41,12 @@ STOP_SECONDS = 15.0  # for what is in flight, from the first word of the stop on
 class EngineSettings:
     """What an engine is told at start.
 
-    `device` is torch's name of it, `micro_per_hour` its price in micro-dollars, `pace_seconds` the
-    time that a simulated model takes for an answer, `gguf` the embedded model's file and
-    `gguf_sha256` what it must be, `least_free` the bytes that must be free before a phase begins.
+    `device` is torch's name of it, `pace_seconds` the time that a simulated model takes for an
+    answer, `gguf` the embedded model's file and `gguf_sha256` what it must be, `least_free` the
+    bytes that must be free before a phase begins.
     """
 
     device: str
-    micro_per_hour: int = 0
     pace_seconds: float = 0.02
     gguf: Path | None = None
     gguf_sha256: str | None = None
@@ -82,7 +81,6 @@ class Engine:
             executor=LocalExecutor(),
             epoch=epoch,
             device=settings.device,
-            micro_per_hour=settings.micro_per_hour,
             pace=settings.pace_seconds,
             least_free=settings.least_free,
             base_model=BaseModels(home, settings.gguf, settings.gguf_sha256),

@@ -53,7 +53,6 @@ class Bench:
     executor: LocalExecutor
     epoch: int
     device: str
-    micro_per_hour: int
     pace: float  # seconds that a simulated model takes for an answer
     least_free: int  # bytes that must be free before a phase begins
     base_model: Callable[[str], ModelRef]
@@ -125,9 +124,7 @@ class Stage:
         if not phase.USES_DEVICE or run.dry:
             yield None
             return
-        with device_lease(
-            bench.store, run, number, phase.NAME, bench.device, bench.micro_per_hour
-        ) as lease:
+        with device_lease(bench.store, run, number, phase.NAME, bench.device) as lease:
             yield lease
 
     def _tools(self, phase: ModuleType, number: int, lease: HeldLease | None) -> Tools:

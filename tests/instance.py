@@ -11,7 +11,9 @@ from app.administration import LOCAL_OWNER
 from app.service import Service
 from app.shapes import RunDetail
 from data.home import Home, open_home
+from data.ledger import MICRO
 from data.store import Store
+from data.tables import Setting
 from engine.facts import Library
 from engine.scheduler import Engine, EngineSettings
 from engine.verdicts import why_no_sandbox
@@ -39,8 +41,10 @@ class Instance:
     ) -> None:
         self.home: Home = open_home(path)
         self.store = Store(self.home.database)
-        given: dict[str, Any] = {"micro_per_hour": micro_per_hour, "pace_seconds": 0.0, **more}
-        settings = EngineSettings(device="cpu", **given)
+        if micro_per_hour:
+            rate = Setting(name="device_usd_per_hour", value=str(micro_per_hour / MICRO))
+            self.store.write(lambda s: s.merge(rate))
+        settings = EngineSettings(device="cpu", **{"pace_seconds": 0.0, **more})
         self.engine = Engine(self.store, self.home, library, settings)
         Access(self.store, self.home).ensure_owner()
         self.service = Service(self.store, "cpu", why_no_sandbox)

@@ -112,6 +112,8 @@ async def test_a_tunnel_may_end_at_any_local_port(
         ("allowed_hosts", "https://lab.example"),
         ("allowed_hosts", "lab.example:443"),
         ("allowed_hosts", "*"),
+        ("device_usd_per_hour", "-1"),
+        ("device_usd_per_hour", "free"),
         ("allowed_origins", "lab.example"),
         ("allowed_origins", "https://lab.example/x"),
         ("trusted_proxies", "*"),

@@ -132,8 +132,10 @@ def test_the_job_of_a_resumed_run_is_at_work_again(pawl):
     assert job.status == "cancelled" and job.finished_at
     ask(pawl, "second", "resume")
     seen = []
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not seen and time.monotonic() < deadline:
+        time.sleep(0.02)
         pawl.engine.tick()
         seen = [one for one in rows(pawl, Job) if one.id == job.id and one.status == "running"]
-    assert seen and seen[0].finished_at is None and seen[0].reason is None
+    assert seen, [(run.id, run.state, run.reason) for run in rows(pawl, Run)]
+    assert seen[0].finished_at is None and seen[0].reason is None

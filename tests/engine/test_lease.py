@@ -20,7 +20,7 @@ DOLLAR_A_SECOND = 3_600_000_000
 def leased(tmp_path, monkeypatch):
     """A store with a run, its facts, and renewals every tenth of a second."""
     monkeypatch.setattr(lease, "RENEW_SECONDS", 0.1)
-    with instance(tmp_path) as pawl:
+    with instance(tmp_path, micro_per_hour=DOLLAR_A_SECOND) as pawl:
         pawl.start("r", limits={"max_model_cost_usd": 1.0, "max_cost_usd": 80.0})
         with pawl.store.read() as session:
             run = session.get(Run, "r")
@@ -39,7 +39,7 @@ def account(store: Store) -> Account:
 def test_time_is_metered_and_paid_and_nothing_stays_reserved(leased):
     store, facts = leased
     started = time.monotonic()
-    with lease.device_lease(store, facts, 1, "train", "cpu", DOLLAR_A_SECOND):
+    with lease.device_lease(store, facts, 1, "train", "cpu"):
         time.sleep(0.5)
     worked = time.monotonic() - started
     row = account(store)
@@ -53,7 +53,7 @@ def test_a_cap_without_room_for_the_first_slice_starts_nothing(leased):
     store.write(lambda s: ledger.reserve(s, ["run:r"], "device", 40_000_000, project_id="p"))
     with (
         pytest.raises(CapReached, match=r"total cap \$80"),
-        lease.device_lease(store, facts, 1, "train", "cpu", DOLLAR_A_SECOND),
+        lease.device_lease(store, facts, 1, "train", "cpu"),
     ):
         raise AssertionError("the work began")
 
@@ -62,7 +62,7 @@ def test_a_refused_renewal_interrupts_the_work_and_names_the_cap(leased):
     store, facts = leased
     with (
         pytest.raises(CapReached, match="total cap"),
-        lease.device_lease(store, facts, 1, "train", "cpu", DOLLAR_A_SECOND) as held,
+        lease.device_lease(store, facts, 1, "train", "cpu") as held,
     ):
         store.write(lambda s: ledger.reserve(s, ["run:r"], "device", 10_000_000, project_id="p"))
         wait_until(lambda: held.refused)
@@ -72,7 +72,7 @@ def test_a_refused_renewal_interrupts_the_work_and_names_the_cap(leased):
 
 def test_work_that_was_finished_when_a_renewal_was_refused_counts(leased):
     store, facts = leased
-    with lease.device_lease(store, facts, 1, "train", "cpu", DOLLAR_A_SECOND) as held:
+    with lease.device_lease(store, facts, 1, "train", "cpu") as held:
         store.write(lambda s: ledger.reserve(s, ["run:r"], "device", 10_000_000, project_id="p"))
         wait_until(lambda: held.refused)
     assert account(store).device_reserved == 10_000_000
@@ -91,7 +91,7 @@ def test_a_renewal_that_breaks_stops_the_work_and_loses_no_time(leased, monkeypa
     monkeypatch.setattr(ledger, "settle", settle)
     with (
         pytest.raises(CapReached, match="no space left"),
-        lease.device_lease(store, facts, 1, "train", "cpu", DOLLAR_A_SECOND) as held,
+        lease.device_lease(store, facts, 1, "train", "cpu") as held,
     ):
         wait_until(lambda: held.refused)
         time.sleep(0.3)
