@@ -1,7 +1,7 @@
 """Models behind the gateway: added with their price, listed, tried, removed, confirmed."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -139,7 +139,8 @@ class Models:
         if role is not None and role not in ROLES:
             raise InvalidRequest(f"role: give one of {', '.join(ROLES)}")
         _check_key(key_env, key_file, local)
-        _check_prices(input_micro, output_micro, cached_micro, local)
+        base = {"input": input_micro, "output": output_micro, "cached": cached_micro}
+        _check_prices(base, tiers or [], local)
         try:
             self._port.check_address(base_url, local)
         except ValueError as refused:
@@ -210,9 +211,16 @@ def _check_key(key_env: str | None, key_file: str | None, local: bool) -> None:
         raise InvalidRequest("key: name the variable or the file that holds it")
 
 
-def _check_prices(input_: int, output: int, cached: int | None, local: bool) -> None:
-    prices = {"input": input_, "output": output, "cached": cached}
-    for kind, micro in prices.items():
+def _check_prices(
+    base: Mapping[str, int | None], tiers: Sequence[Mapping[str, int]], local: bool
+) -> None:
+    needed = {"above", "input", "output"}
+    named = dict(base)
+    for tier in tiers:
+        if not needed <= set(tier) <= needed | {"cached"} or tier["above"] < 0:
+            raise InvalidRequest("tier: give above, input, output and, where it has one, cached")
+        named |= {f"{kind} above {tier['above']}": tier[kind] for kind in tier if kind != "above"}
+    for kind, micro in named.items():
         if micro is not None and not 0 <= micro <= DEAREST:
             raise InvalidRequest(f"{kind}: give a price from 0 to {DEAREST // 10**6} USD")
         if micro == 0 and not local:

@@ -1,9 +1,10 @@
 """What `run.py model` and `run.py project` ask for and print."""
 
 import argparse
+import math
 import sys
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,9 @@ def _add(args: argparse.Namespace, home: Home, more: More) -> int:
         more,
         name=args.name,
         base_url=args.base_url,
-        input_micro=_micro("--input-usd-per-mtok", args.input_usd_per_mtok),
-        output_micro=_micro("--output-usd-per-mtok", args.output_usd_per_mtok),
-        cached_micro=_micro("--cached-usd-per-mtok", args.cached_usd_per_mtok),
+        input_micro=micro("--input-usd-per-mtok", args.input_usd_per_mtok),
+        output_micro=micro("--output-usd-per-mtok", args.output_usd_per_mtok),
+        cached_micro=micro("--cached-usd-per-mtok", args.cached_usd_per_mtok),
         key_env=args.key_env,
         key_file=None if args.key_file is None else str(_whole(args.key_file)),
         local=args.local,
@@ -77,7 +78,9 @@ def _test(args: argparse.Namespace, home: Home, more: More) -> int:
             print(f"Charged ${told['cost_usd']}, since it may have cost that.", file=sys.stderr)
         return 1
     used = told["usage"]
-    tokens = f"{used['input_tokens']} tokens in, {used['output_tokens']} out"
+    tokens = "it did not say how many tokens"
+    if "input_tokens" in used:
+        tokens = f"{used['input_tokens']} tokens in, {used['output_tokens']} out"
     print(f"{told['model']} answered {told['text'][:60]!r}: {tokens}, ${told['cost_usd']}.")
     return 0
 
@@ -118,24 +121,23 @@ STEPS: dict[str, Callable[[argparse.Namespace, Home, More], int]] = {
 }
 
 
-def _micro(option: str, text: str | None) -> int | None:
+def micro(option: str, text: str | None) -> int | None:
     """A price in USD as micro-dollars, rounded up so that none becomes nothing."""
     if text is None:
         return None
     try:
-        micro = Decimal(text) * 10**6
-        return int(-(-micro // 1))
-    except (InvalidOperation, OverflowError, ValueError):
+        return math.ceil(Decimal(text) * 10**6)
+    except (ArithmeticError, ValueError):
         raise InvalidRequest(f"{option}: {text!r} is not an amount such as 2.50") from None
 
 
 def _tier(text: str) -> dict[str, int]:
     """ABOVE:INPUT:OUTPUT[:CACHED] as a tier of a price."""
     above, *prices = text.split(":")
-    if not above.isdigit() or len(prices) not in (2, 3):
+    if not above.isdecimal() or len(prices) not in (2, 3):
         raise InvalidRequest(f"--tier: {text!r} is not ABOVE:INPUT:OUTPUT or ABOVE:...:CACHED")
     named = zip(("input", "output", "cached"), prices, strict=False)
-    return {"above": int(above)} | {kind: _micro("--tier", price) or 0 for kind, price in named}
+    return {"above": int(above)} | {kind: micro("--tier", price) or 0 for kind, price in named}
 
 
 def _cap_value(text: str) -> Any:

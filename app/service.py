@@ -65,7 +65,7 @@ class Service:
         """Record a new run; the engine takes it up within a second."""
         caller.need("training.run")
         checked = check_start(fields, base_models(self._home))
-        start.check_sandbox(checked.domain, self._why_no_sandbox)
+        start.check_sandbox(checked, self._why_no_sandbox)
         started: shapes.RunStarted = self._store.write(
             lambda s: start.receipt(start.insert_run(s, caller, checked))
         )

@@ -10,12 +10,13 @@ from sqlmodel import Session, select
 from app import shapes
 from app.caller import Caller
 from app.caps import limits_shape
-from app.errors import Conflict
+from app.errors import Conflict, InvalidRequest
 from app.models import check_models
 from app.start_fields import Checked
 from data import crash
 from data.tables import Job, Run, Setting, now
 from recipes.domains import DOMAINS
+from recipes.external import EXTERNAL
 
 SIMULATED = "sim/"
 QUEUE_LIMIT = 20  # live runs that may wait, where the settings say nothing else
@@ -56,12 +57,26 @@ def insert_run(session: Session, caller: Caller, checked: Checked) -> Run:
     return run
 
 
-def check_sandbox(domain: str, why_no_sandbox: Callable[[], str | None]) -> None:
-    """Conflict, with the sandbox engine's own message, when a domain's code cannot be run here."""
-    why = why_no_sandbox() if DOMAINS[domain].needs_sandbox else None
+def check_sandbox(checked: Checked, why_no_sandbox: Callable[[], str | None]) -> None:
+    """Conflict, with the sandbox engine's own message, when code cannot be run that must be."""
+    code = _runs_code(checked)
+    why = why_no_sandbox() if code else None
     if why is not None:
-        text = f"domain {domain} runs code that a model wrote, and no sandbox works here: {why}"
+        text = f"{code} runs code that a model wrote, and no sandbox works here: {why}"
         raise Conflict(text, "SANDBOX_UNAVAILABLE")
+
+
+def _runs_code(checked: Checked) -> str | None:
+    """What of a run needs a sandbox; InvalidRequest when a suite of its preset cannot be had."""
+    if DOMAINS[checked.domain].needs_sandbox:
+        return f"domain {checked.domain}"
+    for name in checked.config.get("external", ()):
+        try:
+            if name in EXTERNAL and EXTERNAL[name]().needs_sandbox:
+                return f"external suite {name}"
+        except ValueError as missing:
+            raise InvalidRequest(f"external: {missing}") from None
+    return None
 
 
 def receipt(run: Run) -> shapes.RunStarted:

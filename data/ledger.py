@@ -169,7 +169,8 @@ def _check_caps(row: Account, kind: str, amount: int, requests: int) -> None:
     for cap, limit, used, _, _ in _limits_of_call(row):
         if used + amount > limit and (kind == "model" or cap == "total cap"):
             raise CapExceeded(_cap_text(cap, limit, used, amount, row.id))
-    if row.requests_cap is not None and row.requests + requests > row.requests_cap:
+    over = row.requests_cap is not None and row.requests + requests > row.requests_cap
+    if requests and over:
         raise CapExceeded(
             f"request cap {row.requests_cap} reached at {row.requests} requests ({_name(row.id)})"
         )

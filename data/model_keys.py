@@ -23,18 +23,29 @@ def read_key(model: GatewayModel) -> str:
                 f"model {model.name}: the environment variable {model.key_env} is not set where "
                 "the server was started; set it there, then start the server again"
             )
-        return key
+        return _sendable(key, model.name, model.key_env)
     if model.key_file:
-        return _key_in(model.name, Path(model.key_file))
+        return _sendable(_key_in(model.name, Path(model.key_file)), model.name, model.key_file)
     if model.local or model.simulated:
         return NO_KEY
     raise KeyMissing(f"model {model.name} has no key: add it again with --key-env or --key-file")
 
 
+def _sendable(key: str, name: str, place: str) -> str:
+    """The key, when a request can carry it."""
+    if not (key.isascii() and key.isprintable()):
+        raise KeyMissing(
+            f"model {name}: what {place} holds has a second line or characters that no key has"
+        )
+    return key
+
+
 def _key_in(name: str, file: Path) -> str:
     try:
-        with open(file, "rb") as opened:
+        with open(file, "rb", opener=_at_once) as opened:
             found = os.fstat(opened.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise KeyMissing(f"model {name}: its key file {file} is not a plain file")
             if stat.S_IMODE(found.st_mode) & 0o077 or found.st_uid != os.getuid():
                 raise KeyMissing(f"model {name}: others may read {file}: chmod 600 it")
             key = opened.read(LARGEST).decode().strip()
@@ -44,3 +55,8 @@ def _key_in(name: str, file: Path) -> str:
     if not key:
         raise KeyMissing(f"model {name}: its key file {file} is empty")
     return key
+
+
+def _at_once(file: str, flags: int) -> int:
+    """Open it without waiting for anybody, as a pipe would have it."""
+    return os.open(file, flags | os.O_NONBLOCK)

@@ -24,10 +24,11 @@ LIKE_A_SECRET = 10  # characters of a variable's value that is more than a word
 SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSW|CREDENTIAL|CANARY", re.IGNORECASE)
 SECRET_TEXT = re.compile(
     r"\b(?:epk|sk|pk|rk|ghp|gho|hf|xox[abp])[_-][A-Za-z0-9_-]{16,}|"
-    r"(?i:\bbearer\s+)[A-Za-z0-9._~+/=-]{8,}|\bAKIA[A-Z0-9]{12,}|://[^/\s:@]+:[^/\s:@]+@"
+    r"(?i:\bbearer\s+)[A-Za-z0-9._~+/=-]{8,}|\bAKIA[A-Z0-9]{12,}|://[^/\s:@]+:[^/\s:@]+@|"
+    r"\bAIza[A-Za-z0-9_-]{30,}|\beyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]+){2}"
 )
 HOST_PATH = re.compile(
-    r"(?<![\w./])/(?:home|root|Users|tmp|var|opt|srv|mnt|media|data|work|etc|usr|proc)/[^\s'\",;:)\]}]+"
+    r"(?:(?<![\w./])|(?<=file://))/(?:home|root|Users|tmp|var|opt|srv|mnt|media|data|work|etc|usr|proc)/[^\s'\",;:)\]}]+"
 )
 
 

@@ -523,8 +523,9 @@ class ModelCall(SQLModel, table=True):
     """One attempt at one call through the gateway, journaled so that it is never sent twice.
 
     `cost` is what it is charged at, in micro-dollars, once it has ended; 0 when it was `failed`.
-    `usage` has input_tokens (cached ones among them), cached_tokens, output_tokens, finish, and the
-    provider's own record as `raw`. `price` is what was known when it was reserved.
+    `usage` has finish, the provider's own record as `raw` and, where that tells them, input_tokens
+    (cached ones among them), cached_tokens, output_tokens. `price` is what was known when it was
+    reserved.
     """
 
     __table_args__ = (

@@ -17,6 +17,7 @@ REASONING_CHARS = 2000
 HOW_CHARS = 300
 LEARNING_RATE = (0.2, 3.0)  # of the recipe's
 EPOCHS = (0.5, 3.0)  # of the recipe's
+LEAST_SHARES = 1e-6  # of a mix, added up; what is less cannot be told from 0
 REPLAY = (0.2, 0.3)  # of the rows: less forgets, more leaves too little room for new rows
 
 Schema = dict[str, Any]
@@ -39,9 +40,16 @@ def settings_schema(config: RunConfig) -> Schema:
     )
 
 
+def plannable(work: Mapping[str, Any]) -> list[str]:
+    """The families that a plan may name: with tasks left, and something known of them."""
+    return [
+        family for family, room in work["rooms"].items() if room != 0 and work["strata"].get(family)
+    ]
+
+
 def plan_schema(work: Mapping[str, Any]) -> Schema:
-    """The whole form for one round: families with room, difficulties, settings, what it follows."""
-    families = [family for family, room in work["rooms"].items() if room != 0]
+    """The whole form for one round: plannable families, difficulties, settings, what it follows."""
+    families = plannable(work)
     difficulties = sorted({name for family in families for name in work["strata"][family]})
     ids = [said["id"] for said in work["directives"] + work["steers"]]
     part = _object({"difficulty": _choice(difficulties), "share": _number(0, 1)})
@@ -105,12 +113,12 @@ def _families(
         if foreign:
             known = ", ".join(work["strata"][name])
             raise PlanRefused(f"{name} has no difficulty {foreign[0]}; it has {known}")
-        if mix and not any(mix.values()):
+        if mix and sum(mix.values()) < LEAST_SHARES:
             raise PlanRefused(f"{name}: the shares of its mix are all 0")
-        weights = (
-            mix or built_in["families"][name]["strata"] or dict.fromkeys(work["strata"][name], 1)
-        )
-        families[name] = {"tasks": count, "strata": divided(weights, count)}
+        usual = built_in["families"][name]["strata"]
+        if not any(usual.values()):
+            usual = dict.fromkeys(work["strata"][name], 1)
+        families[name] = {"tasks": count, "strata": divided(mix or usual, count)}
     total = sum(one["tasks"] for one in families.values())
     if total > work["tasks"]:
         raise PlanRefused(f"the plan has {total} tasks, and the round has room for {work['tasks']}")

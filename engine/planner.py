@@ -18,8 +18,9 @@ def make_plan(
     """A plan from `strata` (family -> difficulty -> {mean, n}), at most `tasks` tasks.
 
     Families get tasks by the root of how often they fail, so that what is nearly learned is still
-    practised enough to be kept; inside a family its failing difficulties do in proportion. `rooms` bounds each family (None: no bound). The result has `families`
-    (id -> {"tasks", "strata"}), `because` (what it rests on), `hypothesis` and `settings`.
+    practised enough to be kept; inside a family its failing difficulties do in proportion. `rooms`
+    bounds each family (None: no bound). The result has `families` (id -> {"tasks", "strata"}),
+    `because` (what it rests on), `hypothesis` and `settings`.
     """
     failing = {family: _failure(by_stratum.values()) for family, by_stratum in strata.items()}
     counts = _shares({family: math.sqrt(share) for family, share in failing.items()}, tasks)

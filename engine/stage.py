@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,7 @@ ROLES = {
     "blind": "student",
     "audit": "auditor",
 }
+HIDDEN = frozenset({"develop", "blind"})  # phases whose tasks no operator may read
 
 
 @dataclass(kw_only=True, slots=True, frozen=True)
@@ -114,7 +116,7 @@ class Stage:
             except Exception as error:
                 if is_full(error):
                     raise disk_full(self._bench.home.path) from error
-                raise StepFailed(f"{phase.NAME}: {type(error).__name__}: {error}") from error
+                raise StepFailed(f"{phase.NAME}: {_unexpected(phase, error)}") from error
         return result, time.monotonic() - started
 
     @contextlib.contextmanager
@@ -152,6 +154,15 @@ class Stage:
             verdicts=self._verdicts,
             stop=stop,
         )
+
+
+def _unexpected(phase: ModuleType, error: Exception) -> str:
+    """A fault of ours in words; where tasks are hidden, its own text could be one of them."""
+    kind = type(error).__name__
+    if phase.NAME not in HIDDEN:
+        return f"{kind}: {error}"
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{kind} in {Path(last.filename).name}, line {last.lineno}"
 
 
 def _begin(s: Session, run: RunFacts, number: int, name: str, epoch: int) -> int:

@@ -89,8 +89,11 @@ class CodeVerifier:
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of the file that defines `pose` and those beside it; part of every protocol."""
-        files = [Path(inspect.getfile(self.pose)), *sorted(self.beside)]
+        """SHA-256 of the file that defines `pose`, those beside it, and the engine's own two that
+        run and compare; part of every protocol."""
+        engine = Path(__file__).with_name("sandbox")
+        judged_by = [engine / "inside.py", engine / "judge.py"]
+        files = [Path(inspect.getfile(self.pose)), *sorted(self.beside), *judged_by]
         return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
@@ -172,6 +175,11 @@ class Suite:
     verifier: AnyVerifier
     system: str
     max_tokens: int
+
+    @property
+    def needs_sandbox(self) -> bool:
+        """Whether answers are code that a sandbox runs."""
+        return isinstance(self.verifier, CodeVerifier)
 
 
 # Models: what is asked, what comes back, what is trained

@@ -10,13 +10,13 @@ from typing import Any
 
 from engine.errors import Interrupted, SandboxMissing
 from engine.identity import content_hash
-from engine.sandbox.docker_engine import DockerEngine, SandboxUnavailable
+from engine.sandbox.docker_engine import DockerEngine, SandboxLost, SandboxUnavailable
 from engine.sandbox.judge import judge
-from engine.sandbox.pool import OUR_FAULT, Case, Outcome, WarmPool
+from engine.sandbox.pool import OUR_FAULT, STOPPED, Case, Outcome, WarmPool
 from engine.types import AnyVerifier, CodeVerifier, Exam, Stop, Task, Verdict, as_dict
 
 SECONDS = 4.0  # that all calls of one answer may take together
-BATCH = 16  # cases a container between two looks at whether to stop
+BATCH = 16  # cases a container whose outcomes are held at once
 
 
 class Verdicts:
@@ -90,11 +90,11 @@ class Verdicts:
         found: dict[str, Verdict] = {}
         keys = list(exams)
         for start in range(0, len(keys), BATCH * self._size):
-            if stop():
-                raise Interrupted("stopped while answers were judged")
             batch = keys[start : start + BATCH * self._size]
-            outcomes = sandbox.run([_case(exams[key]) for key in batch])
+            outcomes = sandbox.run([_case(exams[key]) for key in batch], stop)
             for key, outcome in zip(batch, outcomes, strict=True):
+                if outcome.status == STOPPED:
+                    raise Interrupted("stopped while answers were judged")
                 found[key] = judge(outcome, exams[key].expected)
                 if found[key].score is not None:
                     self._known[key] = found[key]
@@ -116,11 +116,15 @@ class _Sandbox:
         except SandboxUnavailable as missing:
             raise SandboxMissing(str(missing)) from None
         self._pool = WarmPool(self.engine, size, run)
-        self.receipt = self._pool.receipt()
+        try:
+            self.receipt = self._pool.receipt()
+        except SandboxLost as lost:
+            self.engine.close()
+            raise SandboxMissing(str(lost)) from None
 
-    def run(self, cases: Sequence[Case]) -> list[Outcome]:
+    def run(self, cases: Sequence[Case], stop: Stop) -> list[Outcome]:
         """How each case ended. SandboxMissing when cases are lost because the engine is gone."""
-        outcomes = self._pool.run_all(cases)
+        outcomes = self._pool.run_all(cases, stop)
         if any(outcome.status == OUR_FAULT for outcome in outcomes):
             try:
                 DockerEngine("-").close()
@@ -149,10 +153,21 @@ def _case(exam: Exam) -> Case:
 
 
 def _read(judged: Any, *given: Any) -> Any:
-    """What a Verifier says; one that raises is at fault itself, so there is no verdict."""
+    """What a Verifier says; one that raises or talks nonsense is at fault, so there is no verdict."""
     try:
-        return judged(*given)
+        said = judged(*given)
+        if not _is_sound(said):
+            raise ValueError(f"a Verifier may not say {str(said)[:200]}")
     except Exception as error:  # noqa: BLE001  a recipe's own fault must not end a run
         return Verdict(
             score=None, reason="verifier_crashed", parsed=f"{type(error).__name__}: {error}"
         )
+    return said
+
+
+def _is_sound(said: Any) -> bool:
+    """Whether it is a score from 0 to 1 or none, or an exam that an answer could fail."""
+    if isinstance(said, Exam):
+        calls = 1 if said.check is not None else len(said.inputs)
+        return calls == len(said.expected) > 0
+    return isinstance(said, Verdict) and (said.score is None or 0.0 <= said.score <= 1.0)

@@ -5,6 +5,7 @@ request's body and names one of `BEHAVIOURS`. It counts a token for four bytes, 
 has worked on, also when its answer never arrives.
 """
 
+import contextlib
 import json
 import threading
 import time
@@ -22,6 +23,7 @@ BEHAVIOURS = (
     "no usage",  # an answer that does not say what it cost
     "broken",  # the connection is cut in the middle of the answer
     "silent",  # nothing comes for longer than anybody waits
+    "only comments",  # signs of life for as long, and no answer
     "billed 429",  # refuses after having worked
     "billed 500",  # fails after having worked
     "401",  # refuses at once
@@ -116,6 +118,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._fail(int(does.split()[1]))
         elif does == "silent":
             time.sleep(provider.silent_seconds)
+        elif does == "only comments":
+            self._comment(provider.silent_seconds)
         else:
             self._stream(does, "word " * tokens if does == "overlong" else text, usage)
 
@@ -141,6 +145,16 @@ class _Handler(BaseHTTPRequestHandler):
         self._chunk("data: [DONE]\n\n")
         self.wfile.write(b"0\r\n\r\n")
         self.owner.passed("whole")
+
+    def _comment(self, seconds: float) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        until = time.monotonic() + seconds
+        with contextlib.suppress(OSError):
+            while time.monotonic() < until:
+                self.wfile.write(b": still at work\n\n")
+                time.sleep(0.05)
 
     def _chunk(self, text: str) -> None:
         data = text.encode()

@@ -79,17 +79,19 @@ class Answered:
     raw: Mapping[str, Any]
 
 
-def open_call(session: Session, slot: Slot, name: str, order: Order) -> Opened:
+def open_call(
+    session: Session, slot: Slot, name: str, order: Order, *, may_wait: bool = True
+) -> Opened:
     """Reserve and record an attempt in one transaction, before anything is sent.
 
     Near a cap it is given fewer tokens, down to `least_tokens`. CapExceeded when not even those can
-    be paid, CallsInFlight when it should wait, RequestsUsedUp, PriceBoundViolated, GatewayFailed
-    when it must not be made at all.
+    be paid, CallsInFlight when it should and `may_wait`, RequestsUsedUp, PriceBoundViolated,
+    GatewayFailed when it must not be made at all.
     """
     model = _callable_model(session, name)
     _check_round(session, slot)
     price = prices.price_of(model)
-    ask = _within_means(session, slot, price, order)
+    ask = _within_means(session, slot, price, order, may_wait)
     amount = prices.worst_case(price, ask.messages, ask.max_tokens, order.json_schema)
     reservation = ledger.reserve(
         session,
@@ -100,21 +102,9 @@ def open_call(session: Session, slot: Slot, name: str, order: Order) -> Opened:
         run=slot.run,
         requests=1,
     )
-    call = ModelCall(
-        project_id=slot.project_id,
-        run=slot.run,
-        round=slot.round,
-        step=slot.step,
-        call_key=order.key,
-        attempt=_attempts(session, slot, order.key) + 1,
-        role=slot.role,
-        model=model.name,
-        simulated=model.simulated,
-        request_hash=content_hash(ask.messages),
-        reservation=reservation,
-        price=price,
-        max_tokens=ask.max_tokens,
-    )
+    call = _sent(session, slot, order.key, model)
+    call.reservation, call.price = reservation, price
+    call.request_hash, call.max_tokens = content_hash(ask.messages), ask.max_tokens
     session.add(call)
     session.flush()
     assert call.id is not None
@@ -231,14 +221,16 @@ def _check_round(session: Session, slot: Slot) -> None:
         )
 
 
-def _within_means(session: Session, slot: Slot, price: Mapping[str, Any], order: Order) -> Ask:
+def _within_means(
+    session: Session, slot: Slot, price: Mapping[str, Any], order: Order, may_wait: bool
+) -> Ask:
     """The ask with as many tokens as there is money for; CallsInFlight when that may grow."""
     ask, schema = order.ask, order.json_schema
     room = ledger.room_for_call(session, slot.accounts)
     if room.left is None:
         return ask
     is_short = prices.worst_case(price, ask.messages, ask.max_tokens, schema) > room.left
-    if room.in_flight and (room.low or is_short):
+    if may_wait and room.in_flight and (room.low or is_short):
         raise CallsInFlight
     if not is_short:
         return ask
@@ -252,6 +244,22 @@ def _calls(slot: Slot, key: str) -> Any:
         ModelCall.round == slot.round,
         ModelCall.step == slot.step,
         ModelCall.call_key == key,
+    )
+
+
+def _sent(session: Session, slot: Slot, key: str, model: GatewayModel) -> ModelCall:
+    """The row of the next attempt at a call."""
+    return ModelCall(
+        project_id=slot.project_id,
+        run=slot.run,
+        round=slot.round,
+        step=slot.step,
+        call_key=key,
+        attempt=_attempts(session, slot, key) + 1,
+        role=slot.role,
+        model=model.name,
+        simulated=model.simulated,
+        request_hash="",
     )
 
 
@@ -289,11 +297,11 @@ def _too_much(opened: Opened, usage: Usage, cost: int) -> str:
 
 
 def _usage(answered: Answered) -> dict[str, Any]:
-    used = answered.usage or Usage(tokens_in=0, cached=0, tokens_out=0)
-    return {
+    said = {"finish": answered.finish, "raw": dict(answered.raw)}
+    if (used := answered.usage) is None:
+        return said
+    return said | {
         "input_tokens": used.tokens_in,
         "cached_tokens": used.cached,
         "output_tokens": used.tokens_out,
-        "finish": answered.finish,
-        "raw": dict(answered.raw),
     }

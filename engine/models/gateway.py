@@ -72,6 +72,7 @@ class Gateway:
         self._retries = retries
         self._waiting = threading.Lock()  # whoever waits for money, the first alone asks again
         self._settled = threading.Condition()
+        self._open = 0  # attempts from before they are reserved until they are settled
         self._random = Random()
 
     def ask(
@@ -128,7 +129,7 @@ class Gateway:
         for attempt in range(self._retries + 1):
             self._check_stopping()
             crash.point("before_reserve")
-            opened = self._open(slot, model, order)
+            opened = self._open_attempt(slot, model, order)
             crash.point("after_reserve")
             try:
                 return self._answer(opened)
@@ -140,7 +141,7 @@ class Gateway:
             self._pause(self._retry_seconds * 2**attempt)
         raise AssertionError("the last attempt returns or raises")
 
-    def _open(self, slot: Slot, model: str, order: Order) -> Opened:
+    def _open_attempt(self, slot: Slot, model: str, order: Order) -> Opened:
         """Open an attempt; where money is short, wait for what calls in flight give back."""
         change = partial(calls.open_call, slot=slot, name=model, order=order)
         try:
@@ -162,7 +163,18 @@ class Gateway:
                         self._settled.wait(0.2)
 
     def _write_open(self, change: Callable[..., Opened]) -> Opened:
-        opened: Opened = self._store.write(lambda session: change(session))
+        """Open it, and wait for nobody when no other attempt is there to give money back.
+
+        What is reserved then belongs to a call whose end could not be written.
+        """
+        with self._settled:
+            self._open += 1
+        try:
+            opened: Opened = self._store.write(lambda s: change(s, may_wait=self._open > 1))
+        except BaseException:
+            with self._settled:
+                self._open -= 1
+            raise
         return opened
 
     def _answer(self, opened: Opened) -> Answer:
@@ -224,10 +236,12 @@ class Gateway:
             raise PriceBoundViolated(violation)
 
     def _settle(self, change: Callable[..., Any]) -> Any:
-        done = write_surely(self._store, lambda session: change(session))
-        with self._settled:
-            self._settled.notify_all()
-        return done
+        try:
+            return write_surely(self._store, lambda session: change(session))
+        finally:
+            with self._settled:
+                self._open -= 1
+                self._settled.notify_all()
 
     def _check_stopping(self) -> None:
         if self._stopping():

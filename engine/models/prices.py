@@ -9,6 +9,7 @@ from data.tables import GatewayModel
 
 MTOK = 1_000_000
 MESSAGE_TOKENS = 16  # a bound on what a message costs beside its bytes
+MOST_TOKENS = 10**9  # of one answer: more is no count
 
 Messages = Sequence[Mapping[str, str]]
 
@@ -89,20 +90,25 @@ def highest(price: Mapping[str, Any], kind: str) -> int:
 def read_usage(raw: Mapping[str, Any] | None) -> Usage | None:
     """Token counts out of a provider's own usage record, or None when it does not say.
 
-    Reasoning is part of the completion tokens in this format. Counts that contradict each other are
-    no usage.
+    Reasoning is part of the completion tokens in this format; where a provider counts it beside
+    them, its total tells. Counts that contradict each other are no usage.
     """
     if not raw:
         return None
     tokens_in, tokens_out = raw.get("prompt_tokens"), raw.get("completion_tokens")
     details = raw.get("prompt_tokens_details") or {}
     cached = details.get("cached_tokens") or 0
-    counts = (tokens_in, tokens_out, cached)
-    if not all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in counts):
+    if not all(_is_count(one) for one in (tokens_in, tokens_out, cached)):
         return None
     if not tokens_in or cached > tokens_in:  # no request is empty
         return None
-    return Usage(tokens_in=int(tokens_in), cached=int(cached), tokens_out=int(tokens_out or 0))
+    total = raw.get("total_tokens")
+    beside = total - tokens_in if _is_count(total) else 0
+    return Usage(tokens_in=tokens_in, cached=cached, tokens_out=max(tokens_out or 0, beside))
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
 
 
 def _tier(price: Mapping[str, Any], tokens_in: int) -> Mapping[str, Any]:

@@ -1,9 +1,9 @@
 """One attempt at one answer of a remote model: sent once, read whole, and what it may have cost."""
 
+import re
 import threading
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +18,8 @@ BYTES_A_TOKEN = 32  # more text than this for what was allowed is not within max
 FREE_STATUSES = frozenset({401, 403, 404})  # refused before any work was done
 CLIENTS = 16  # kept for models that are asked again: making one takes longer than many calls
 
+PLAIN_WORD = re.compile("[a-z_]{3,40}")  # no key, no answer, and no more of a prompt than a word
+
 _making = threading.Lock()
 
 
@@ -27,7 +29,7 @@ class RemoteModel:
 
     name: str
     base_url: str
-    api_key: str
+    api_key: str = field(repr=False)
     local: bool = False
     read_seconds: float = READ_SECONDS
 
@@ -73,7 +75,7 @@ def complete(
     except RemoteFailed:
         raise
     except openai.APIStatusError as error:
-        raise _refused(model.name, error) from None
+        raise refused(model.name, error) from None
     except Exception as error:  # noqa: BLE001  whatever it was, the call has to be settled
         raise _broken(model, error) from None
 
@@ -83,7 +85,11 @@ def _client(model: RemoteModel) -> Any:
     import openai
 
     near = http_client(
-        model.base_url, local=model.local, seconds=model.read_seconds, connect=CONNECT_SECONDS
+        model.base_url,
+        local=model.local,
+        seconds=model.read_seconds,
+        connect=CONNECT_SECONDS,
+        whole=WHOLE_SECONDS,
     )
     return openai.OpenAI(
         api_key=model.api_key,
@@ -124,25 +130,29 @@ def _read(name: str, stream: Any, max_tokens: int) -> Reply:
     """The pieces put together; an end without a finish reason is an answer that broke off."""
     text: list[str] = []
     finish, raw, size = "", {}, 0
-    deadline = time.monotonic() + WHOLE_SECONDS
     for piece in stream:
         if piece.usage is not None:
             raw = piece.usage.model_dump(exclude_none=True)
         for choice in piece.choices:
             text.append(choice.delta.content or "")
-            size += len(text[-1].encode())
+            size += len(text[-1].encode("utf-8", "surrogatepass"))
             finish = choice.finish_reason or finish
         if size > BYTES_A_TOKEN * (max_tokens + 64):
             said = f"{name} sent over {size:,} bytes where {max_tokens} tokens were allowed"
             raise RemoteFailed(said, free=False, retry=False, overran=True)
-        if time.monotonic() > deadline:
-            raise TimeoutError
     if not finish:
         raise EOFError
-    return Reply(text="".join(text), finish=finish, usage=read_usage(raw), raw=raw)
+    whole = whole_characters("".join(text))
+    return Reply(text=whole, finish=finish, usage=read_usage(raw), raw=raw)
 
 
-def _refused(name: str, error: Any) -> RemoteFailed:
+def whole_characters(text: str) -> str:
+    """Halves of a character that came in two pieces put together; a half alone becomes a mark."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def refused(name: str, error: Any) -> RemoteFailed:
+    """A status that is no answer; of what the provider says, the code and the field it names."""
     status = error.status_code
     free = status in FREE_STATUSES
     hint = {
@@ -151,9 +161,10 @@ def _refused(name: str, error: Any) -> RemoteFailed:
         404: "it is not known at that address: check the name and the base URL",
         429: "the provider asks to slow down",
     }.get(status, "the provider refused or failed")
-    return RemoteFailed(
-        f"{name} answered {status}: {hint}", free=free, retry=status == 429 or status >= 500
-    )
+    named = [one for one in (error.code, error.param) if isinstance(one, str)]
+    words = ", ".join(one for one in named if PLAIN_WORD.fullmatch(one))
+    text = f"{name} answered {status}: {hint}" + (f" ({words})" if words else "")
+    return RemoteFailed(text, free=free, retry=status == 429 or status >= 500)
 
 
 def _broken(model: RemoteModel, error: Exception) -> RemoteFailed:

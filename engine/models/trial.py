@@ -25,7 +25,7 @@ WORDS: list[Message] = [{"role": "user", "content": "Answer with the word ready.
 def check_address(base_url: str, local: bool) -> None:
     """ValueError when a model may not have this address; a name that nobody knows now may."""
     try:
-        check_url(base_url)
+        check_url(base_url, local=local)
         host = urlsplit(base_url).hostname or ""
         check_addresses(host, _addresses(host), local=local)
     except AddressRefused as refused:

@@ -34,7 +34,7 @@ def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) 
     following = {}
     for family_id, planned in past["plan"]["plan"]["families"].items():
         family = next(f for f in run.config.families if f.id == family_id)
-        found, following[family_id] = _draw_planned(session, run, family, planned["strata"])
+        found, following[family_id] = _draw_planned(session, run, family, planned)
         drawn += found
     return {
         "tasks": plain_draws(drawn),
@@ -45,10 +45,15 @@ def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) 
 
 
 def _draw_planned(
-    session: Session, run: RunFacts, family: Family, strata: dict[str, int]
+    session: Session, run: RunFacts, family: Family, planned: dict[str, Any]
 ) -> tuple[list[Drawn], int]:
-    """Tasks in the planned mix; what a rare difficulty cannot give, the others make up."""
-    left = dict(strata)
+    """Tasks in the planned mix; what a rare difficulty cannot give, the others make up.
+
+    Without a mix, since no difficulty of the family is known, they come as they are drawn.
+    """
+    total, left = planned["tasks"], dict(planned["strata"])
+    if not left:
+        return draw_fresh(session, run, "train", family, total)
 
     def wanted(task: Task) -> bool:
         if left.get(task.stratum, 0) <= 0:
@@ -56,7 +61,6 @@ def _draw_planned(
         left[task.stratum] -= 1
         return True
 
-    total = sum(strata.values())
     try:
         return draw_fresh(session, run, "train", family, total, wanted)
     except DrawExhausted:

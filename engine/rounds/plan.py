@@ -11,7 +11,7 @@ from engine.config import RunConfig
 from engine.draws import used_keys
 from engine.facts import RunFacts, Tools
 from engine.operator import plan_round
-from engine.operator_form import settings_schema
+from engine.operator_form import plannable, settings_schema
 from engine.operator_view import look
 from engine.planner import BUILT_IN, make_plan
 from engine.splits import room_for
@@ -48,7 +48,7 @@ def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]
         work["strata"], work["tasks"], work["rooms"], work["labels"], work["settings"]
     ) | {"followed": []}
     operator = run.config.operator_model
-    if operator is None or all(room == 0 for room in work["rooms"].values()):
+    if operator is None or not plannable(work):
         return built_in | {"turns": []}
     return plan_round(work, operator, tools, built_in)
 

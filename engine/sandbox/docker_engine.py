@@ -55,9 +55,12 @@ class DockerEngine:
     def receipt(self, kind: str) -> Receipt:
         """What stands beside every score of a container of this kind: "one-shot" or "warm"."""
         flags = {"one-shot": ONE_SHOT, "warm": WARM}[kind]
+        with lost_when_gone():
+            runtime = self._runtime or str(self._client.info()["DefaultRuntime"])
+            engine = str(self._client.version()["Version"])
         return Receipt(
-            runtime=self._runtime or str(self._client.info()["DefaultRuntime"]),
-            engine=str(self._client.version()["Version"]),
+            runtime=runtime,
+            engine=engine,
             image=self.image,
             flags=flags_hash(flags, self._runtime),
         )
@@ -98,6 +101,15 @@ class DockerEngine:
         with lost_when_gone():
             found: dict[str, Any] = self._client.api.inspect_container(container)["State"]
         return found
+
+    def state_at_end(self, container: str) -> dict[str, Any]:
+        """Its state once the engine has noticed the end, which its streams run ahead of."""
+        deadline = time.monotonic() + CALL_SECONDS
+        while (state := self.state(container))["Running"]:
+            if time.monotonic() > deadline:
+                raise SandboxLost("a container closed its streams and did not end")
+            time.sleep(0.01)
+        return state
 
     def remove(self, container: str) -> bool:
         """Kill and remove, whatever it is doing; False when the engine could not be asked."""

@@ -26,6 +26,7 @@ _COMMON: dict[str, Any] = {
         {"Name": "nofile", "Soft": 256, "Hard": 256},
         {"Name": "fsize", "Soft": 16 << 20, "Hard": 16 << 20},
         {"Name": "core", "Soft": 0, "Hard": 0},
+        {"Name": "msgqueue", "Soft": 0, "Hard": 0},  # one would outlive its case
     ],
 }
 

@@ -4,10 +4,9 @@ import tarfile
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from engine.sandbox.docker_engine import (
-    CALL_SECONDS,
     IMAGE,
     SandboxUnavailable,
     connect,
@@ -19,7 +18,7 @@ BASE = "python@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4
 BUILD_SECONDS = 600
 MADE = "pawl.made"  # the label that says how an image of ours was made
 NEEDED = ("json", "ctypes", "resource", "decimal", "select")  # some small Pythons lack them
-CHECK = f"import {', '.join(NEEDED)}, sys; print('%d.%d' % sys.version_info[:2])"
+CHECK = f"import {', '.join(NEEDED)}, sys; print(sys.version_info >= (3, 10))"
 
 
 def build(folder: Path | None, say: Callable[[str], object], base: str = BASE) -> str:
@@ -38,14 +37,24 @@ def build_from_folder(folder: Path, say: Callable[[str], object], image: str = I
     made = f'LABEL {MADE}="from a root file system, {_system(folder)}"'
     with tempfile.TemporaryFile() as archive:
         say(f"packing {folder}")
-        with tarfile.open(fileobj=archive, mode="w") as tar:
-            tar.add(folder, arcname=".", filter=_without_contents)
-        archive.seek(0)
+        _pack(folder, archive)
         say("handing it to Docker")
         client.api.timeout = BUILD_SECONDS
-        client.api.import_image_from_data(archive, repository=repository, tag=tag, changes=[made])
-        client.api.timeout = CALL_SECONDS
+        try:
+            client.api.import_image_from_data(archive, repository, tag=tag, changes=[made])
+        except Exception as error:  # noqa: BLE001  the engine's own words are what counts
+            why = first_line(error)
+            raise SandboxUnavailable(f"Docker does not take {folder} as {image}: {why}") from None
     return check_image(image)
+
+
+def _pack(folder: Path, archive: IO[bytes]) -> None:
+    try:
+        with tarfile.open(fileobj=archive, mode="w") as tar:
+            tar.add(folder, arcname=".", filter=_without_contents)
+    except OSError as error:
+        raise SandboxUnavailable(f"{folder} cannot be packed: {error}; try it as root") from None
+    archive.seek(0)
 
 
 def build_from_image(reference: str, say: Callable[[str], object], image: str = IMAGE) -> str:
@@ -74,8 +83,9 @@ def check_image(image: str = IMAGE) -> str:
     except Exception as error:  # noqa: BLE001  the engine's own words are what counts
         why = first_line(error)
         raise SandboxUnavailable(f"{image} does not run Python as needed: {why}") from None
-    if not said.startswith(b"3."):
-        raise SandboxUnavailable(f"{image} has no Python 3 with {', '.join(NEEDED)}: {said!r}")
+    if said.strip() != b"True":
+        wanted = f"no Python 3.10 or newer with {', '.join(NEEDED)}"
+        raise SandboxUnavailable(f"{image} has {wanted}: {said!r}")
     found = str(client.images.get(image).id)
     client.close()
     return found

@@ -7,6 +7,7 @@ code returned, as JSON, and the comparison happens outside. Frames on standard i
 four bytes of length and JSON.
 """
 
+import contextlib
 import ctypes
 import importlib
 import json
@@ -119,7 +120,10 @@ def how(child: int) -> str:
 
 
 def sweep(uid: int) -> int:
-    """End every process of a user id and empty its scratch folder; how many had been left."""
+    """End every process of a user id and empty its scratch folder; how much had been left.
+
+    What cannot be cleared away here counts too, so that the container is not used again.
+    """
     left = len(processes_of(uid))
     helper = os.fork()
     if helper == 0:
@@ -127,7 +131,7 @@ def sweep(uid: int) -> int:
             os.setgroups([])
             os.setgid(uid)
             os.setuid(uid)
-            if left:
+            with contextlib.suppress(ProcessLookupError):  # also those that no list has shown
                 os.kill(-1, signal.SIGKILL)  # everyone of this user id but the caller
             empty(folder_of(uid))
         finally:
@@ -136,7 +140,16 @@ def sweep(uid: int) -> int:
     deadline = time.monotonic() + KILLED_GRACE
     while left and processes_of(uid) and time.monotonic() < deadline:
         time.sleep(0.005)
-    return left
+    return left + len(os.listdir(SCRATCH)) + shared()
+
+
+def shared() -> int:
+    """Shared memory, queues and semaphores, which outlive the process that made them."""
+    found = 0
+    for kind in ("shm", "msg", "sem"):
+        with contextlib.suppress(OSError), open(f"/proc/sysvipc/{kind}") as file:
+            found += len(file.readlines()) - 1  # a heading
+    return found
 
 
 def processes_of(uid: int) -> list[int]:
@@ -145,7 +158,7 @@ def processes_of(uid: int) -> list[int]:
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
-                with open(f"/proc/{name}/status") as file:
+                with open(f"/proc/{name}/status", errors="replace") as file:  # any name it likes
                     text = file.read()
             except OSError:
                 continue

@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from engine.sandbox.pool import OUR_FAULT, Outcome
+from engine.sandbox.pool import OUR_FAULT, STOPPED, Outcome
 from engine.types import Verdict
 
 DEEPEST = 40
@@ -20,10 +20,10 @@ REASONS = {
 def judge(outcome: Outcome, expected: Sequence[Any]) -> Verdict:
     """1.0 when every call returned exactly what was expected, by type and value; else 0.0.
 
-    No verdict when the case was lost through us. What the code printed, left behind or raised after
-    its last answer does not count; a line that is no honest record does.
+    No verdict when the case was lost through us or not begun. What the code printed, left behind or
+    raised after its last answer does not count; a line that is no honest record does.
     """
-    if outcome.status == OUR_FAULT:
+    if outcome.status in (OUR_FAULT, STOPPED):
         return Verdict(score=None, reason="sandbox_lost", parsed=outcome.why)
     lines = outcome.output.splitlines()
     for number, want in enumerate(expected):

@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 
-from engine.sandbox.docker_engine import DockerEngine, SandboxLost
+from engine.sandbox.docker_engine import DockerEngine
 from engine.sandbox.flags import OUTPUT
 from engine.sandbox.streams import Streams
 
@@ -46,18 +46,7 @@ def run_once(
 
 
 def _how(engine: DockerEngine, container: str, output: bytes, seconds: float) -> Ended:
-    state = _rest(engine, container)
+    state = engine.state_at_end(container)
     code = int(state["ExitCode"])
     status = "memory" if state["OOMKilled"] else "done" if code == 0 else "failed"
     return Ended(status=status, code=code, output=output, seconds=seconds)
-
-
-def _rest(engine: DockerEngine, container: str) -> dict[str, int | bool]:
-    """The state once the engine has noticed the end, which its streams run ahead of."""
-    deadline = time.monotonic() + REMOVAL_SECONDS
-    while time.monotonic() < deadline:
-        state = engine.state(container)
-        if not state["Running"]:
-            return state
-        time.sleep(0.01)
-    raise SandboxLost("a container closed its streams and did not end")

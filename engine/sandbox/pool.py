@@ -3,7 +3,7 @@
 import queue
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -23,6 +23,7 @@ START_SECONDS = 30.0
 UIDS = count(100_000, 1_000)  # limits on processes count by user id, across containers
 PARENT = Path(__file__).with_name("inside.py")
 OUR_FAULT = "lost"
+STOPPED = "stopped"
 
 
 @dataclass(kw_only=True, slots=True, frozen=True)
@@ -41,13 +42,14 @@ class Case:
 class Outcome:
     """How a case ended, and what it sent.
 
-    `status` is done, raised, time, memory, output or "signal N"; "lost" is our own failure, of which
-    no verdict may come. `output` is the text that the case sent: lines of JSON if it was honest.
+    `status` is done, raised, time, memory, output or "signal N"; "lost" is our own failure and
+    "stopped" a case that was not begun, of which no verdict may come. `output` is the text that the
+    case sent: lines of JSON if it was honest.
     """
 
     status: str
     output: str = ""
-    left: int = 0  # processes that it had left behind
+    left: int = 0  # processes, files and shared memory that it had left behind
     seconds: float = 0.0
     why: str | None = None
 
@@ -70,12 +72,18 @@ class WarmPool:
     def run(self, case: Case) -> Outcome:
         """Answer a case; one that is lost through us is tried once more in a fresh container."""
         outcome = self._once(case)
-        return self._once(case) if outcome.status == OUR_FAULT else outcome
+        return self._once(case, fresh=True) if outcome.status == OUR_FAULT else outcome
 
-    def run_all(self, cases: Sequence[Case]) -> list[Outcome]:
-        """Answer many cases, as many at once as there are containers."""
+    def run_all(
+        self, cases: Sequence[Case], stop: Callable[[], bool] = lambda: False
+    ) -> list[Outcome]:
+        """Answer many cases, as many at once as there are containers, until `stop` says so."""
+
+        def answer(case: Case) -> Outcome:
+            return Outcome(status=STOPPED) if stop() else self.run(case)
+
         with ThreadPoolExecutor(self.size) as threads:
-            return list(threads.map(self.run, cases))
+            return list(threads.map(answer, cases))
 
     def close(self) -> None:
         """Remove every container."""
@@ -84,14 +92,17 @@ class WarmPool:
             if warm is not None:
                 warm.remove()
 
-    def _once(self, case: Case) -> Outcome:
+    def _once(self, case: Case, fresh: bool = False) -> Outcome:
         with self._container() as slot:
+            if slot.warm is not None and (fresh or slot.warm.spent):
+                slot.warm.remove()
+                slot.warm = None
             try:
                 slot.warm = slot.warm or self._fresh()
                 outcome = slot.warm.answer(case)
             except SandboxLost as lost:
                 outcome = Outcome(status=OUR_FAULT, why=str(lost))
-            if slot.warm is not None and (_violates(outcome) or slot.warm.spent):
+            if slot.warm is not None and _violates(outcome):
                 slot.warm.remove()
                 slot.warm = None
             return outcome
@@ -154,13 +165,16 @@ class _Warm:
         try:
             return Outcome(**self._streams.receive(case.seconds + GRACE))
         except TooLate:
+            # When it is the engine that hangs, this is a SandboxLost too.
+            if self._engine.state(self._id)["Paused"]:
+                raise SandboxLost("the container was held still from outside") from None
             return Outcome(status="time", seconds=time.monotonic() - began, left=1)
         except SandboxLost:
             return self._ended(time.monotonic() - began)
 
     def _ended(self, seconds: float) -> Outcome:
         """The container went away under a case: out of memory is the case's doing, else ours."""
-        if self._engine.state(self._id).get("OOMKilled"):
+        if self._engine.state_at_end(self._id)["OOMKilled"]:
             return Outcome(status="memory", seconds=seconds, left=1)
         raise SandboxLost("the container ended in the middle of a case")
 

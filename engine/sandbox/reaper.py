@@ -47,7 +47,7 @@ class Reaper:
             try:
                 sweep(self._home)
             except (OSError, http.client.HTTPException, ValueError) as error:
-                self._complain(f"sandboxes left behind cannot be looked for: {error}")
+                self._complain(f"sandboxes left behind cannot be cleared away: {error}")
             self._stopped.wait(self._seconds)
 
     def _complain(self, text: str) -> None:
@@ -59,16 +59,23 @@ class Reaper:
 def sweep(home: Path) -> int:
     """Remove the containers of `home` whose process has ended or whose time is over; how many.
 
-    OSError, HTTPException or ValueError when no engine answers as it should.
+    OSError, HTTPException or ValueError when no engine answers as it should; a container that it
+    does not remove keeps none of the others.
     """
     removed = 0
+    failure: Exception | None = None
     wanted = json.dumps({"label": [f"app={LABEL}"]})
     for one in json.loads(ask("GET", f"/containers/json?all=1&filters={quote(wanted)}")):
         if is_over(one["Labels"], home):
-            ask("DELETE", f"/containers/{one['Id']}?force=1&v=1")
-            removed += 1
+            try:
+                ask("DELETE", f"/containers/{one['Id']}?force=1&v=1")
+                removed += 1
+            except (OSError, http.client.HTTPException) as error:
+                failure = error
     if removed:
         log.warning("%d sandboxes that nobody owned any more were removed", removed)
+    if failure is not None:
+        raise failure
     return removed
 
 
@@ -90,7 +97,8 @@ def ask(method: str, path: str) -> bytes:
         body = answer.read()
     finally:
         connection.close()
-    if answer.status >= 400 and answer.status not in (404, 409):  # gone, or being removed
+    gone = method == "DELETE" and answer.status in (404, 409)  # or being removed
+    if answer.status >= 400 and not gone:
         raise OSError(f"the Docker engine answered {answer.status}: {body[:200].decode()}")
     return body
 

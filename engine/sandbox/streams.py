@@ -10,7 +10,7 @@ from engine.sandbox.docker_engine import SandboxLost
 
 HEADER = struct.Struct(">BxxxI")  # which stream, how many bytes: Docker's own framing
 LENGTH = struct.Struct(">I")
-MOST_FRAME = 4 << 20
+MOST_FRAME = 8 << 20  # 1 MiB of output, of which JSON may make six times as much
 STDOUT = 1
 
 

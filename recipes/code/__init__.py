@@ -47,7 +47,7 @@ FAMILIES = (
     _family("matrix", "train", "matrices arranged anew", to_write(MATRICES), MATRICES),
     _family("parse_format", "train", "records read and written", to_write(RECORDS), RECORDS),
     _family("bug_fix", "train", "one wrong step mended", to_mend(MENDED), *MENDED),
-    _family("output", "train", "what a program prints", to_predict(MENDED)),
+    _family("output", "train", "what a program prints", to_predict(MENDED), *MENDED),
     _family("stateful_class", "held_out", "a class with a state", to_write(CLASSES), CLASSES),
     _family("generator", "held_out", "a generator function", to_write(GENERATORS), GENERATORS),
     _family("tree_recursion", "held_out", "recursion over a tree", to_write(TREES), TREES),

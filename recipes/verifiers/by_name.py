@@ -38,7 +38,10 @@ def _in_file(path: Path) -> AnyVerifier:
     if spec is None or spec.loader is None or not path.is_file():
         raise ValueError(f"there is no file {path}")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ValueError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
     found = [one for one in vars(module).values() if isinstance(one, Verifier | CodeVerifier)]
     if len(found) != 1:
         raise ValueError(f"{path} defines {len(found)} Verifiers: keep one to a file")

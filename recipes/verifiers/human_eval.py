@@ -8,9 +8,11 @@ An answer is a whole function or the rest of one, alone or in one fenced block. 
 """
 
 import re
+from pathlib import Path
 from random import Random
 
 from engine.types import CodeVerifier, Exam, Task, Verdict
+from recipes.verifiers import code_cases
 from recipes.verifiers.code_cases import LONGEST, code_in
 
 
@@ -33,7 +35,7 @@ def pose(task: Task, text: str, rng: Random) -> Exam | Verdict:
     )
 
 
-HUMAN_EVAL = CodeVerifier(name="human-eval-v1", pose=pose)
+HUMAN_EVAL = CodeVerifier(name="human-eval-v1", pose=pose, beside=(Path(code_cases.__file__),))
 
 
 def _completed(prompt: str, entry: str, code: str) -> str:

@@ -11,12 +11,14 @@ from app.administration import LOCAL_OWNER
 from app.caller import ROLES, Caller
 from app.errors import AccessDenied, Conflict, InvalidRequest, NotFound
 from app.models import GatewayPort, Models, check_models
+from app.models_cli import micro
 from app.project_caps import set_caps
 from data.store import Store
 from data.tables import Account, GatewayModel, Project
 from engine.models.trial import check_address, try_model
 
 URL = "https://93.184.216.34/v1"
+TIER = {"above": 200_000, "input": 6_000_000, "output": 22_500_000}
 GIVEN = {
     "name": "lab/big",
     "base_url": URL,
@@ -65,6 +67,9 @@ def test_only_an_administrator_sees_or_changes_models(models: Models, role: str)
         ({"key_env": None, "key_file": "k"}, "whole path"),
         ({"input_micro": 0}, "may cost nothing"),
         ({"cached_micro": -1}, "a price from 0"),
+        ({"tiers": [TIER | {"output": -1}]}, "output above 200000: give a price from 0"),
+        ({"tiers": [TIER | {"input": 0}]}, "input above 200000: .* may cost nothing"),
+        ({"tiers": [{"above": 200_000, "input": 1}]}, "tier: give above, input, output"),
         ({"role": "judge"}, "one of operator, teacher, student"),
     ],
 )
@@ -75,6 +80,14 @@ def test_what_is_refused_is_named_and_no_key_is_repeated(
         models.add(LOCAL_OWNER, **{**GIVEN, **changed})
     assert "sk-live" not in str(refused.value)
     assert models.list_all(LOCAL_OWNER) == []
+
+
+def test_a_price_is_rounded_up_and_no_nonsense_is_one() -> None:
+    assert micro("--price", "2.5000001") == 2_500_001
+    assert (micro("--price", "1e-9"), micro("--price", None)) == (1, None)
+    for text in ("nan", "Infinity", "1E+999999", "two"):
+        with pytest.raises(InvalidRequest, match="--price: .* is not an amount"):
+            micro("--price", text)
 
 
 def test_a_new_price_does_not_lift_a_block_and_confirming_does(

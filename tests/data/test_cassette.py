@@ -17,6 +17,7 @@ from app.cassette import export, load
 from data import replay
 from data.cassette import MOST_BYTES, Cassette, CassetteRefused
 from data.home import Home, open_home
+from data.recording import Cleaner
 from data.store import Store
 from data.tables import (
     Account,
@@ -111,6 +112,20 @@ def test_no_secret_key_sealed_task_or_path_is_in_the_file(home: Home, file: Path
         assert f"SEALED-{sealed}" not in text
     assert "SEALED-dev-list" not in text
     assert "[removed]" in text and "PAWL_HOME/runs/x" in text
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "AIzaSyD-abcdefghijklmnopqrstuvwxyz012345",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
+        "file:///home/ann/x.py",
+    ],
+)
+def test_what_looks_like_a_key_or_a_path_is_taken_out(secret: str) -> None:
+    clean = Cleaner(set(), Path("/nowhere")).text(f"see {secret}, and https://a.example/home/b")
+    assert secret not in clean and "/home/ann" not in clean
+    assert clean.endswith(", and https://a.example/home/b")
 
 
 def test_what_has_not_ended_or_is_not_there_is_no_cassette(home: Home, tmp_path: Path) -> None:

@@ -95,6 +95,14 @@ def test_the_request_cap_is_exact(store):
         reserve(store, 1, requests=1)
 
 
+def test_a_request_cap_below_what_was_asked_holds_up_nothing_but_requests(store):
+    reserve(store, 1, requests=3)
+    store.write(lambda s: ledger.set_caps(s, "project:p", {"max_model_requests": 2}))
+    reserve(store, 1, kind="device")
+    with pytest.raises(CapExceeded, match="request cap 2 reached"):
+        reserve(store, 1, requests=1)
+
+
 def test_sixty_four_at_once_admit_only_what_fits(store):
     admitted: list[int] = []
 

@@ -4,7 +4,9 @@ from sqlmodel import col, func, select
 
 from data.tables import Evaluation, Sample, TrainingRow
 from engine.models import simulated
+from engine.rounds import collect
 from engine.rounds.collect import FIRST_TASKS
+from tests.engine.phase_desk import PhaseDesk
 from tests.instance import instance
 
 
@@ -38,3 +40,16 @@ def test_a_family_with_some_right_is_asked_in_full(tmp_path):
             asked = session.exec(samples).one()
     assert collected.planned == 400
     assert asked == 400 * 2
+
+
+def test_a_family_of_which_no_difficulty_is_known_gets_its_tasks(tmp_path, monkeypatch):
+    """Nothing of it had a verdict: its tasks come as they are drawn."""
+    monkeypatch.setattr(collect, "best_version", lambda *_: None)
+    monkeypatch.setattr(collect, "describe", lambda _: {})
+    with instance(tmp_path) as pawl:
+        desk = PhaseDesk(pawl, limits={"max_model_cost_usd": 1.0})
+        family = desk.facts.config.families[0].id
+        plan = {"families": {family: {"tasks": 7, "strata": {}}}}
+        with pawl.store.read() as session:
+            work = collect.prepare(session, desk.facts, 1, {"plan": {"plan": plan}})
+    assert len(work["tasks"]) == 7

@@ -1,5 +1,6 @@
 """The gateway: every attempt is reserved, sent once, settled; what fails is charged or given back."""
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -201,6 +202,7 @@ def test_an_answer_that_does_not_say_its_usage_is_charged_whole(at_desk, provide
     (call,) = desk.calls
     assert (call.status, call.uncertain) == ("answered", True)
     assert desk.account.model_uncertain == call.cost > provider.billed
+    assert "output_tokens" not in call.usage, "not told is not 0"
 
 
 def test_near_the_cap_answers_become_shorter_and_then_there_are_none(at_desk, provider):
@@ -214,6 +216,23 @@ def test_near_the_cap_answers_become_shorter_and_then_there_are_none(at_desk, pr
     assert provider.billed == desk.account.model_settled <= 2_000
     least = calls.prices.worst_case({"input": INPUT, "output": OUTPUT}, [{}], 10)
     assert 2_000 - provider.billed < 1_000 + least
+
+
+def test_money_of_a_call_that_could_not_be_settled_is_not_waited_for(
+    at_desk, provider, monkeypatch
+):
+    desk = at_desk(max_model_cost_usd=0.002)
+
+    def fails(*_: Any) -> None:
+        raise OSError("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("engine.models.gateway.write_surely", fails)
+        with pytest.raises(OSError, match="no room"):
+            desk.ask("1", tokens=50)
+    with pytest.raises(CapReached, match="model cap"):
+        desk.ask("2", tokens=50, least_tokens=50)
+    assert len(provider.requests) == 1
 
 
 def test_a_student_is_not_given_fewer_tokens_than_its_protocol_says(at_desk, provider):
@@ -295,8 +314,18 @@ def test_a_key_that_is_missing_is_named_and_nothing_is_sent(
     file.chmod(0o644)
     with pytest.raises(ModelUnavailable, match="chmod 600"):
         desk.ask()
-    assert provider.requests == [] and desk.account.model_settled == 0
     file.chmod(0o600)
+    for wrong in ("first\nsecond\n", "schl\u00fcssel\n"):
+        file.write_text(wrong)
+        with pytest.raises(ModelUnavailable, match="no key has"):
+            desk.ask()
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    desk.change_model(lambda model: setattr(model, "key_file", str(tmp_path / "pipe")))
+    with pytest.raises(ModelUnavailable, match="not a plain file"):
+        desk.ask()
+    desk.change_model(lambda model: setattr(model, "key_file", str(file)))
+    assert provider.requests == [] and desk.account.model_settled == 0
+    file.write_text("in-a-file\n")
     assert desk.ask() == "42"
     assert provider.headers[0]["authorization"] == "Bearer in-a-file"
 

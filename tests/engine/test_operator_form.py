@@ -62,6 +62,13 @@ def test_a_plan_becomes_tasks_by_difficulty(work):
     }
 
 
+def test_a_family_that_the_built_in_plan_leaves_out_can_be_planned(work):
+    built_in = {"families": BUILT_IN["families"] | {"terms": {"tasks": 0, "strata": {"three": 0}}}}
+    families = [FAMILY | {"family": "terms", "tasks": 5}]
+    found = read_plan(json.dumps(good(families=families)), work, built_in)
+    assert found["families"]["terms"] == {"tasks": 5, "strata": {"three": 5}}
+
+
 def test_words_are_clipped_and_fit_any_file(work):
     follows = [{"id": "steer-1", "how": "\ud800" + "z" * 999}]
     reply = json.dumps(good(hypothesis="x" * 9999, reasoning="y" * 9999, follows=follows))
@@ -108,6 +115,10 @@ FAMILY = {"family": "sums", "tasks": 40, "mix": []}
             good(families=[FAMILY | {"mix": [{"difficulty": "easy", "share": 0}]}]),
             "shares of its mix are all 0",
         ),
+        (
+            good(families=[FAMILY | {"mix": [{"difficulty": "easy", "share": 5e-324}]}]),
+            "shares of its mix are all 0",
+        ),
         (good(settings=SETTINGS | {"learning_rate": 1.0}), "learning_rate must be 0.0002 to 0.003"),
         (good(settings=SETTINGS | {"epochs": 99}), "epochs must be 0.5 to 3.0"),
         (good(settings=SETTINGS | {"replay_share": 0.9}), "replay_share must be 0.2 to 0.3"),
@@ -121,6 +132,13 @@ def test_a_reply_that_does_not_fit_is_refused_with_what_to_mend(work, reply, say
     with pytest.raises(PlanRefused) as refused:
         read_plan(text, work, BUILT_IN)
     assert says in str(refused.value)
+
+
+def test_a_family_of_which_nothing_is_known_is_not_offered(work):
+    unknown = work | {"strata": WORK["strata"] | {"terms": {}}}
+    families = [FAMILY | {"family": "terms", "tasks": 5}]
+    with pytest.raises(PlanRefused, match="is not one of: sums"):
+        read_plan(json.dumps(good(families=families)), unknown, BUILT_IN)
 
 
 def test_where_nobody_has_said_anything_nothing_can_be_cited(work):

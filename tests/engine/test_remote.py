@@ -1,8 +1,10 @@
 """One attempt at a remote model: what comes back, what it may have cost, where it may go."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from engine.models import addresses, prices
+from engine.models import addresses, prices, remote
 from engine.models.remote import RemoteFailed, RemoteModel, complete
 from tests.fake_provider import (
     CACHED,
@@ -12,6 +14,7 @@ from tests.fake_provider import (
     LONG_OUTPUT,
     OUTPUT,
     FakeProvider,
+    pieces,
 )
 
 ASKED = [{"role": "user", "content": "17 + 25 = ?"}]
@@ -70,7 +73,7 @@ def test_without_a_usage_record_nobody_knows_the_cost():
         ("broken", False, True, "broke off"),
         ("silent", False, True, "silent"),
         ("billed 429", False, True, "slow down"),
-        ("billed 500", False, True, "500"),
+        ("billed 500", False, True, "500: the provider refused or failed (refused)"),
         ("401", True, False, "key"),
     ],
 )
@@ -89,6 +92,32 @@ def test_far_more_than_was_allowed_is_cut_off_and_said():
     assert failed.value.overran and not failed.value.free
 
 
+def test_signs_of_life_do_not_hold_a_call_for_ever(monkeypatch):
+    monkeypatch.setattr(remote, "WHOLE_SECONDS", 0.5)
+    with FakeProvider(lambda _: "only comments") as provider, pytest.raises(RemoteFailed) as failed:
+        complete(near(provider), ASKED, max_tokens=16)
+    assert "too slow in all" in str(failed.value)
+    assert not failed.value.free
+
+
+def test_a_character_that_came_in_two_halves_is_put_together(monkeypatch):
+    def halves(text, usage):
+        yield from (
+            piece.replace("4", "\\ud83d").replace('2"', '\\ude00"') for piece in pieces(text, None)
+        )
+        yield list(pieces(text, usage))[-1]
+
+    monkeypatch.setattr("tests.fake_provider.pieces", halves)
+    with FakeProvider() as provider:
+        assert complete(near(provider), ASKED, max_tokens=16).text == "\U0001f600"
+    assert remote.whole_characters("a\ud83d") == "a\ufffd"
+
+
+def test_a_models_key_is_not_in_what_is_printed_of_it():
+    model = RemoteModel(name="m", base_url="https://m/v1", api_key="the-secret")
+    assert "the-secret" not in repr(model)
+
+
 def test_a_provider_that_is_not_there_costs_nothing():
     with FakeProvider() as provider:
         gone = near(provider)
@@ -104,6 +133,21 @@ def test_a_model_on_this_machine_has_to_be_meant_to_be_there():
             complete(model, ASKED, max_tokens=16)
     assert failed.value.free
     assert provider.requests == []
+
+
+def test_a_name_with_several_addresses_is_tried_at_each(monkeypatch):
+    real = addresses.socket.getaddrinfo
+
+    def found(host, port, *more, **named):
+        if host != "localhost":
+            return real(host, port, *more, **named)
+        return [(0, 0, 0, "", (one, port)) for one in ("::1", "127.0.0.1", "127.0.0.1")]
+
+    with FakeProvider() as provider:
+        monkeypatch.setattr(addresses.socket, "getaddrinfo", found)
+        named = provider.base_url.replace("127.0.0.1", "localhost")
+        model = RemoteModel(name="m", base_url=named, api_key="k", local=True)
+        assert complete(model, ASKED, max_tokens=16).text == "42"
 
 
 def test_a_redirect_is_not_followed():
@@ -141,6 +185,8 @@ def test_a_redirect_is_not_followed():
         ("0.0.0.0", True),
         ("224.0.0.1", True),
         ("100.100.100.200", True),
+        ("168.63.129.16", False),
+        ("192.0.0.192", True),
         ("127.0.0.1", False),
         ("10.0.0.5", False),
         ("192.168.1.10", False),
@@ -158,9 +204,11 @@ def test_addresses_that_are_never_connected_to(address, local):
 
 
 def test_addresses_that_are():
-    assert addresses.check_addresses("m", ["93.184.216.34"], local=False) == "93.184.216.34"
-    assert addresses.check_addresses("m", ["127.0.0.1"], local=True) == "127.0.0.1"
-    assert addresses.check_addresses("m", ["10.0.0.5"], local=True) == "10.0.0.5"
+    assert addresses.check_addresses("m", ["93.184.216.34"], local=False) == ["93.184.216.34"]
+    assert addresses.check_addresses("m", ["127.0.0.1"], local=True) == ["127.0.0.1"]
+    assert addresses.check_addresses("m", ["10.0.0.5"], local=True) == ["10.0.0.5"]
+    both = ["::1", "127.0.0.1"]
+    assert addresses.check_addresses("localhost", both, local=True) == both
 
 
 @pytest.mark.parametrize(
@@ -169,6 +217,7 @@ def test_addresses_that_are():
         "ftp://m/v1",
         "models.example/v1",
         "http://",
+        "http://models.example/v1",
         "https://u:p@m/v1",
         "https://m/v1?x=1",
         "file:///etc",
@@ -176,7 +225,7 @@ def test_addresses_that_are():
 )
 def test_urls_that_are_no_address_of_a_model(url):
     with pytest.raises(addresses.AddressRefused):
-        addresses.check_url(url)
+        addresses.check_url(url, local=False)
 
 
 @pytest.mark.parametrize(
@@ -188,6 +237,7 @@ def test_urls_that_are_no_address_of_a_model(url):
         {"prompt_tokens": -1, "completion_tokens": 5},
         {"prompt_tokens": 10, "completion_tokens": None},
         {"prompt_tokens": True, "completion_tokens": 1},
+        {"prompt_tokens": 10, "completion_tokens": 10**30},
         {
             "prompt_tokens": 10,
             "completion_tokens": 1,
@@ -197,3 +247,22 @@ def test_urls_that_are_no_address_of_a_model(url):
 )
 def test_a_usage_record_that_makes_no_sense_is_none(raw):
     assert prices.read_usage(raw) is None
+
+
+def test_reasoning_that_is_counted_beside_the_answer_is_paid_for():
+    raw = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 1015}
+    details = {"completion_tokens_details": {"reasoning_tokens": 1000}}
+    assert prices.read_usage(raw | details).tokens_out == 1005
+    inside = raw | {"completion_tokens": 1005} | details
+    assert prices.read_usage(inside).tokens_out == 1005
+
+
+def test_of_what_a_provider_says_only_plain_words_are_passed_on():
+    def refused(**said):
+        return str(remote.refused("m", SimpleNamespace(status_code=400, **said)))
+
+    assert refused(code="unsupported_parameter", param="max_tokens").endswith(
+        "(unsupported_parameter, max_tokens)"
+    )
+    assert refused(code="sk-live-0123", param="What is 17 + 25?").endswith("failed")
+    assert refused(code=None, param=7).endswith("failed")

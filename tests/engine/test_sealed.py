@@ -3,6 +3,7 @@
 import ast
 import inspect
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -132,3 +133,21 @@ def test_blind_tasks_cannot_be_unsealed_before_the_gate(tmp_path):
 
         with pytest.raises(AssertionError, match="sealed until the gate"):
             pawl.store.write(reopen)
+
+
+def test_a_fault_among_sealed_tasks_is_named_without_its_text(tmp_path, monkeypatch):
+    def breaks(*_: object) -> None:
+        raise ValueError(f"cannot make {BLIND}")
+
+    monkeypatch.setattr(sealed, "blind_tasks", breaks)
+    with instance(tmp_path) as pawl:
+        pawl.start("r", rounds=1, dry_run=True, limits={"max_model_cost_usd": 1.0})
+        pawl.wait("r")
+        (row,) = rounds_of(pawl)
+        assert re.fullmatch(r"blind: ValueError in test_sealed\.py, line \d+", row.reason)
+        assert BLIND not in everything_written(pawl)
+
+
+def rounds_of(pawl: Instance) -> list[Round]:
+    with pawl.store.read() as session:
+        return list(session.exec(select(Round)))

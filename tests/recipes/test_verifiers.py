@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.types import CodeVerifier, Exam, Task, Verdict
+from engine.types import CodeVerifier, Exam, Task, Verdict, Verifier
 from engine.verdicts import Verdicts
 from recipes.domains import DOMAINS
 from recipes.verifiers.by_name import VERIFIERS, find_verifier
 from recipes.verifiers.code_cases import CODE_CASES, LONGEST
 from recipes.verifiers.finance_option import FINANCE_OPTION
+from recipes.verifiers.human_eval import HUMAN_EVAL
 
 ROOT = Path(__file__).parents[2]
 LIST = {"kind": "list", "moves": [["above", 3], ["times", 2], ["sum", None]], "also": [[9]]}
@@ -69,6 +70,9 @@ def test_a_verifier_can_be_tried_from_its_own_file(tmp_path: Path) -> None:
     (tmp_path / "none.py").write_text("")
     with pytest.raises(ValueError, match="defines 0 Verifiers"):
         find_verifier(str(tmp_path / "none.py"))
+    (tmp_path / "bad.py").write_text("def verify(:")
+    with pytest.raises(ValueError, match=r"bad\.py cannot be loaded: SyntaxError: .*line 1"):
+        find_verifier(str(tmp_path / "bad.py"))
 
 
 def test_the_oracle_counts_in_the_hash_of_a_code_verifier(tmp_path: Path) -> None:
@@ -78,6 +82,16 @@ def test_the_oracle_counts_in_the_hash_of_a_code_verifier(tmp_path: Path) -> Non
     before = verifier.sha256
     oracle.write_text("other")
     assert verifier.sha256 != before
+
+
+@pytest.mark.parametrize("verifier", [CODE_CASES, HUMAN_EVAL], ids=lambda one: one.name)
+def test_every_file_that_decides_a_score_of_code_counts_in_the_hash(
+    verifier: CodeVerifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read.append(path.name) or b"")
+    assert len(verifier.sha256) == 64
+    assert {"code_cases.py", "inside.py", "judge.py"} <= set(read)
 
 
 # The command
@@ -270,3 +284,33 @@ def test_a_verifier_that_breaks_gives_no_verdict() -> None:
     verifier = CodeVerifier(name="broken-v1", pose=broken)
     said = Verdicts(b"", "nobody")._pose(verifier, task(LIST), CODE)
     assert said == Verdict(score=None, reason="verifier_crashed", parsed="ZeroDivisionError: oh")
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        Verdict(score=1.5, reason="more than all"),
+        Verdict(score=float("nan"), reason="no number"),
+        Verdict(score=-0.1, reason="less than nothing"),
+        True,
+        None,
+    ],
+)
+def test_a_score_that_is_none_gives_no_verdict(nonsense: Any) -> None:
+    verifier = Verifier(name="nonsense-v1", verify=lambda task, text: nonsense)
+    said = Verdicts(b"", "nobody").one(verifier, task(LIST), CODE)
+    assert said.score is None and said.reason == "verifier_crashed"
+
+
+@pytest.mark.parametrize(
+    "exam",
+    [
+        Exam(code=CODE, entry="f"),
+        Exam(code=CODE, entry="f", inputs=((1,), (2,)), expected=(1,)),
+        Exam(code=CODE, check="f(1)"),
+    ],
+)
+def test_an_exam_that_nobody_could_fail_gives_no_verdict(exam: Exam) -> None:
+    verifier = CodeVerifier(name="kind-v1", pose=lambda *_: exam)
+    said = Verdicts(b"", "nobody").one(verifier, task(LIST), CODE)
+    assert said.score is None and said.reason == "verifier_crashed"

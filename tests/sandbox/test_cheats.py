@@ -78,6 +78,13 @@ CHEATS = {
     "right, then kills its parent": (
         "import os, signal\ndef f(a, b):\n    os.kill(os.getppid(), signal.SIGKILL)\n    return 5"
     ),
+    "sends what grows on the way out": (
+        "import os\ndef f(a, b):\n    data = b'\\xff\\x00' * 450_000\n    while data:\n"
+        "        data = data[os.write(3, data) :]"
+    ),
+    "has a name that is no text": (
+        "import ctypes\ndef f(a, b):\n    ctypes.CDLL(None).prctl(15, b'\\xff\\xfe', 0, 0, 0)"
+    ),
     "a handler that answers later": (
         "import atexit, os\natexit.register(lambda: os.write(3, b'{\"returned\": 5}\\n'))\n"
         "def f(a, b):\n    return None"

@@ -12,7 +12,7 @@ from engine import verdicts as module
 from engine.case_file import disagreements, read_cases
 from engine.errors import Interrupted, SandboxMissing
 from engine.sandbox.docker_engine import DockerEngine, SandboxUnavailable
-from engine.sandbox.pool import Outcome, WarmPool
+from engine.sandbox.pool import Case, Outcome, WarmPool
 from engine.splits import item_seed
 from engine.types import Family, Task, Verdict
 from engine.verdicts import Verdicts
@@ -147,10 +147,45 @@ def test_an_engine_that_is_gone_is_said_in_its_own_words(
     one.close()
 
 
+def test_an_engine_that_goes_before_it_says_who_it_is_is_missing(
+    docker_engine: DockerEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = tasks_of(CODE.family("code.list_fold"), 1)[0]
+    one, closed = Verdicts(b"one run", "test-gone", size=1), []
+
+    def gone(*_: Any) -> None:
+        raise ConnectionError("Connection aborted")
+
+    monkeypatch.setattr("docker.DockerClient.info", gone)
+    monkeypatch.setattr(DockerEngine, "close", lambda engine: closed.append(engine._client.close()))
+    with pytest.raises(SandboxMissing, match="Connection aborted"):
+        one.one(CODE.verifier, task, task.worked)
+    assert len(closed) == 1
+    one.close()
+
+
 def test_judging_stops_when_it_is_told_to(judges: Verdicts) -> None:
     task = tasks_of(CODE.family("code.list_fold"), 1)[0]
     with pytest.raises(Interrupted):
         judges.of(CODE.verifier, [(task, f"{task.worked}\n# new")], lambda: True)
+
+
+def test_no_case_is_begun_after_the_stop(
+    docker_engine: DockerEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = tasks_of(CODE.family("code.list_fold"), 1)[0]
+    one, begun = Verdicts(b"one run", "test-stop", size=1), []
+
+    def run(_: WarmPool, case: Case) -> Outcome:
+        begun.append(case)
+        return Outcome(status="time")
+
+    monkeypatch.setattr(WarmPool, "run", run)
+    answers = [(task, f"{task.worked}\n# {number}") for number in range(5)]
+    with pytest.raises(Interrupted):
+        one.of(CODE.verifier, answers, lambda: len(begun) == 2)
+    assert len(begun) == 2
+    one.close()
 
 
 # Case files, receipts

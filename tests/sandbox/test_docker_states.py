@@ -7,6 +7,7 @@ import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from engine.sandbox.owner import mark
 from engine.sandbox.pool import WarmPool
 from tests.sandbox.conftest import call
 from tests.sandbox.door import Door
+from tests.sandbox.test_leavings import LEAVINGS
 from tests.sandbox.test_reaper import GONE
 
 
@@ -100,6 +102,58 @@ def test_an_image_removed_in_the_middle_of_a_run_gives_no_score(
     verdict = judge(outcome, [1])
     assert verdict.score is None and verdict.reason == "sandbox_lost"
     assert "No such image" in str(outcome.why)
+    pool.close()
+    engine.close()
+
+
+def test_containers_that_are_gone_while_the_pool_is_idle_cost_no_verdict(
+    docker_engine: DockerEngine,
+) -> None:
+    engine = DockerEngine("test-idle")
+    pool = WarmPool(engine, 3)
+    pool.run_all([call("import time\ndef f():\n    time.sleep(1)")] * 3)
+    engine.remove_all()
+    for _ in range(3):
+        assert judge(pool.run(call("def f():\n    return 1")), [1]).score == 1.0
+    pool.close()
+    engine.close()
+
+
+def test_an_engine_that_notices_an_end_late_does_not_turn_a_fault_of_the_code_into_ours(
+    docker_engine: DockerEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = DockerEngine("test-late")
+    known, seen = engine.state, set()
+
+    def late(container: str) -> dict[str, Any]:
+        if container in seen:
+            return known(container)
+        seen.add(container)
+        return {"Running": True, "ExitCode": 0, "OOMKilled": False}
+
+    monkeypatch.setattr(engine, "state", late)
+    pool = WarmPool(engine, 1)
+    outcome = pool.run(
+        call(LEAVINGS["shared memory"].replace("range(5)", "range(80)").replace("40 <<", "4 <<"))
+    )
+    assert outcome.status == "memory" and judge(outcome, [1]).score == 0.0
+    pool.close()
+    engine.close()
+
+
+def test_a_container_that_is_held_still_from_outside_costs_no_verdict(
+    docker_engine: DockerEngine,
+) -> None:
+    engine = DockerEngine("test-held")
+    pool = WarmPool(engine, 1)
+    pool.run(call("def f():\n    return 1"))
+    with ThreadPoolExecutor(1) as threads:
+        case = call("import time\ndef f():\n    time.sleep(0.8)\n    return 1", seconds=1.5)
+        held = threads.submit(pool.run, case)
+        time.sleep(0.3)
+        for one in engine._client.api.containers(filters={"label": "instance=test-held"}):
+            engine._client.api.pause(one["Id"])
+        assert judge(held.result(30), [1]).score == 1.0
     pool.close()
     engine.close()
 

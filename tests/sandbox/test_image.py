@@ -4,11 +4,13 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from engine.sandbox import image
 from engine.sandbox.docker_engine import IMAGE, DockerEngine, SandboxUnavailable
 from engine.sandbox.image import build_from_folder, build_from_image, check_image, made_how
 from engine.sandbox.pool import WarmPool
@@ -39,6 +41,33 @@ def test_an_image_without_python_is_refused_and_told_where_it_came_from(
     assert api.containers(all=True, filters={"ancestor": NAME}) == [], "the one that tried is gone"
     made = docker_engine._client.images.get(NAME)
     assert made_how(made) == "from a root file system, Some Linux 3"
+
+
+def test_an_image_whose_python_is_too_old_is_refused(
+    docker_engine: DockerEngine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with monkeypatch.context() as old:
+        old.setattr(sys, "version_info", (3, 9, 2))
+        exec(image.CHECK, {})  # noqa: S102  as such an image's own Python would
+    said = capsys.readouterr().out.encode()
+    monkeypatch.setattr(image, "_output", lambda *_: said)
+    with pytest.raises(SandboxUnavailable, match=r"no Python 3\.10 or newer"):
+        check_image()
+
+
+def test_a_folder_that_cannot_be_packed_or_taken_is_said_with_the_mend(
+    docker_engine: DockerEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "usr").mkdir()
+    with pytest.raises(SandboxUnavailable, match="Docker does not take .*invalid reference"):
+        build_from_folder(tmp_path, print, "Not A Name:1")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", "root/.bashrc")
+
+    monkeypatch.setattr(tarfile.TarFile, "add", refuse)
+    with pytest.raises(SandboxUnavailable, match=r"root/\.bashrc.*as root"):
+        build_from_folder(tmp_path, print, NAME)
 
 
 def test_a_folder_or_base_that_cannot_be_one_is_refused_before_anything_is_done(

@@ -1,8 +1,11 @@
 """What a killed server leaves of its sandboxes is removed by the next one, and nothing else is."""
 
+import http.server
+import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,6 +84,39 @@ def test_a_container_past_its_time_goes_even_while_its_server_lives(
     own.remove_all()
     own.close()
     assert of_home(docker_engine, tmp_path) == []
+
+
+class Stubborn(http.server.BaseHTTPRequestHandler):
+    """An engine with two containers of a dead server, of which it does not remove the first."""
+
+    def do_GET(self) -> None:
+        labels = {"instance": f"{mark(self.server.home)}-{GONE}-1"}  # type: ignore[attr-defined]
+        self.answer(200, [{"Id": name, "Labels": labels} for name in ("first", "second")])
+
+    def do_DELETE(self) -> None:
+        self.server.asked.append(self.path.split("?")[0])  # type: ignore[attr-defined]
+        self.answer(500 if "first" in self.path else 204, {"message": "device is busy"})
+
+    def answer(self, status: int, said: object) -> None:
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(json.dumps(said).encode() if status != 204 else b"")
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+def test_a_container_that_cannot_be_removed_does_not_keep_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with http.server.HTTPServer(("127.0.0.1", 0), Stubborn) as engine:
+        engine.home, engine.asked = tmp_path, []  # type: ignore[attr-defined]
+        monkeypatch.setenv("DOCKER_HOST", f"tcp://127.0.0.1:{engine.server_port}")
+        threading.Thread(target=engine.serve_forever, daemon=True).start()
+        with pytest.raises(OSError, match="500: .*device is busy"):
+            reaper.sweep(tmp_path)
+        engine.shutdown()
+    assert engine.asked == ["/containers/first", "/containers/second"]  # type: ignore[attr-defined]
 
 
 def test_a_label_is_ours_by_home_and_process(tmp_path: Path) -> None:
