@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import case, func
+from sqlalchemy import case, func, or_
 from sqlalchemy import select as columns  # SQLModel's knows four of them at most
 from sqlmodel import Session, col, select
 
@@ -14,7 +14,11 @@ from data.lifecycle import ENDED
 from data.tables import Account, Lease, Live, ModelCall, Round, Run
 
 COUNTS = ("input_tokens", "cached_tokens", "output_tokens")  # of a call's usage
-STATES = ("failed", "uncertain", "sent")
+STATES = (  # of calls: known to be free, charged whole, under way
+    col(ModelCall.status) == "failed",
+    or_(col(ModelCall.status) == "uncertain", col(ModelCall.uncertain)),
+    col(ModelCall.status) == "sent",
+)
 
 
 def run_cost(session: Session, run: Run) -> shapes.RunCost:
@@ -59,7 +63,7 @@ def _calls(session: Session, run: str) -> list[shapes.CallCost]:
     A token count that no answer told is NULL in the sum as well.
     """
     tokens = [func.sum(func.json_extract(ModelCall.usage, f"$.{name}")) for name in COUNTS]
-    states = [func.sum(case((col(ModelCall.status) == one, 1), else_=0)) for one in STATES]
+    states = [func.sum(case((one, 1), else_=0)) for one in STATES]
     spent = func.coalesce(func.sum(ModelCall.cost), 0)
     where: list[Any] = [ModelCall.role, ModelCall.model, ModelCall.simulated]
     where += [ModelCall.round, ModelCall.step]

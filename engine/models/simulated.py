@@ -212,10 +212,11 @@ def _plan(ask: Ask) -> str:
     left = {name: one["tasks left"] for name, one in families.items()}
     planned = {n: c if left[n] is None else min(c, left[n]) for n, c in counts.items()}
     worst = max(wrong, key=lambda name: wrong[name])
-    label, as_asked = families[worst]["label"], f", as the owner asks: {said[-1]['text']}"
+    label = families[worst]["label"]
+    as_asked = f", as the owner asks: {said[-1]['text']}" if said else ""
     plan = {
         "reasoning": f"{wrong[worst]} answers to {label} were wrong, more than to any other kind.",
-        "hypothesis": f"More verified practice on {label} lifts it most{as_asked if said else ''}",
+        "hypothesis": f"More verified practice on {label} lifts it most{as_asked}",
         "families": [
             {"family": name, "tasks": count, "mix": []} for name, count in planned.items() if count
         ],

@@ -72,6 +72,20 @@ def test_a_count_that_nobody_told_is_unknown_and_not_zero(store: Store) -> None:
     assert first.tokens_out == 14 * 90
 
 
+def test_an_answer_whose_cost_nobody_told_is_uncertain(store: Store) -> None:
+    before = cost_of(store, RUNNING)
+
+    def doubt(session: Any) -> None:
+        query = select(ModelCall).where(ModelCall.run == RUNNING, ModelCall.status == "answered")
+        call = session.exec(query).first()
+        call.uncertain = True
+
+    store.write(doubt)
+    after = cost_of(store, RUNNING)
+    assert after.uncertain_calls == before.uncertain_calls + 1
+    assert after.confirmed_calls == before.confirmed_calls - 1
+
+
 def test_device_money_is_shared_out_by_time_and_none_without_a_price(store: Store) -> None:
     assert {one.cost_usd for one in cost_of(store, FINISHED).phases} == {None}
     change(store, FINISHED, device_settled=392_000)

@@ -1,5 +1,6 @@
 """The console in a real browser: sign-in, both themes, phone, address, and what must not run."""
 
+import contextlib
 import re
 import socket
 import zipfile
@@ -9,7 +10,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Route, TimeoutError, expect
 
 from data.files import write_manifest
 from tests.browser.conftest import HOSTILE, Console
@@ -262,10 +263,16 @@ def test_a_narrow_list_shows_cards_and_all_columns_on_demand(console: Console, p
     assert overflow(page) <= 0  # the table scrolls inside its card
 
 
+def visit(page: Page, url: str) -> None:
+    """Open a page and wait until it answers: what is typed before that is not heard."""
+    page.goto(url)
+    page.wait_for_function("window.socket && socket.connected")
+
+
 def test_a_run_is_started_steered_and_stopped_by_keyboard_and_phone(
     console: Console, page: Page
 ) -> None:
-    page.goto(f"{console.url}/start")
+    visit(page, f"{console.url}/start")
     page.get_by_label("Run id").fill("by-hand-1")
     start = page.get_by_role("button", name="Start")
     start.focus()
@@ -290,9 +297,14 @@ def test_a_run_is_started_steered_and_stopped_by_keyboard_and_phone(
 
 
 def test_an_action_is_chosen_in_the_menu_of_a_row(console: Console, page: Page) -> None:
-    page.goto(f"{console.url}/?q=arith-carry-1")
-    page.get_by_role("button", name="Actions of arith-carry-1").click()
-    page.get_by_text("New from this").click()
+    visit(page, f"{console.url}/?q=arith-carry-1")
+    chosen = page.get_by_text("New from this")
+    for _ in range(3):  # a row that is drawn anew meanwhile closes its menu
+        page.get_by_role("button", name="Actions of arith-carry-1").click()
+        with contextlib.suppress(TimeoutError):
+            chosen.wait_for(timeout=3000)
+            break
+    chosen.click()
     expect(page.get_by_label("Brief")).to_have_value("Learn sums that carry.")
     expect(page.get_by_label("Run id")).to_have_value("arith-carry-3")
 
@@ -302,7 +314,7 @@ def test_the_best_version_comes_as_an_archive(console: Console, page: Page) -> N
     folder.mkdir(parents=True)
     (folder / "adapter_config.json").write_text("{}")
     write_manifest(folder)
-    page.goto(f"{console.url}/runs/arith-carry-1")
+    visit(page, f"{console.url}/runs/arith-carry-1")
     page.get_by_role("button", name="More actions").first.click()
     with page.expect_download() as download:
         page.get_by_text("Download candidate-1").click()

@@ -169,6 +169,7 @@ def test_a_dry_run_spends_to_the_micro_dollar_and_is_never_evaluated(loop):
     with loop.store.read() as session:
         account = session.get_one(Account, "run:dry-1")
     assert {call.role for call in calls} == {"student", "operator", "teacher"}
+    assert {call.status for call in calls} == {"answered"}
     assert account.model_settled == sum(call.cost for call in calls) > 0
     assert account.requests == len(calls) and account.model_reserved == 0
     assert all(call.simulated for call in calls) and found.spend.gpu_usd == 0

@@ -25,7 +25,13 @@ def check_shape(found: dict) -> None:
                 assert figures["n"] and figures["coverage"] is not None
 
 
-def test_rounds_seed_preset_and_json_work_and_a_simulated_run_says_so(tmp_path):
+@pytest.fixture
+def quick(monkeypatch):
+    """Simulated models that take a tenth of their time; a run of them says the same."""
+    monkeypatch.setenv("PAWL_SIM_PACE", "0.002")
+
+
+def test_rounds_seed_preset_and_json_work_and_a_simulated_run_says_so(tmp_path, quick):
     first, printed = result_of_demo(
         tmp_path / "a", "--preset", "sim", "--seed", "3", "--rounds", "1", seconds=120
     )
@@ -52,7 +58,7 @@ def test_a_bad_option_is_refused_in_words_and_nothing_starts(tmp_path, option, k
     assert done.returncode == 2 and known in done.stderr and "Traceback" not in done.stderr
 
 
-def test_beside_a_running_server_the_demo_runs_there(tmp_path):
+def test_beside_a_running_server_the_demo_runs_there(tmp_path, quick):
     server = Server(tmp_path)
     try:
         found, printed = result_of_demo(tmp_path, "--preset", "sim", "--rounds", "1", seconds=120)

@@ -37,7 +37,7 @@ def lay_model(home: Path, tiny: ModelRef) -> None:
         (home / "precision-cpu.json").write_text('{"precision": "float32"}')
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 60) -> Any:
+def wait_for(condition: Callable[[], Any], seconds: float = 180) -> Any:
     """What the condition gives, as soon as there is something."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
