@@ -19,7 +19,7 @@ from app.checkpoints import item_of
 from app.errors import AccessDenied, CheckpointNotFound, CheckpointUnavailable
 from data.files import read_manifest
 from data.home import Home
-from data.tables import Checkpoint, Job, Version
+from data.tables import Checkpoint, Version
 
 LINK_SECONDS = 900
 CHUNK = 256 * 1024
@@ -76,42 +76,34 @@ def _found(
     session: Session, caller: Caller, home: Home, path: str, job: str | None, run: str | None
 ) -> shapes.CheckpointItem:
     """The newest version that a reference names and that is whole on disk."""
+    match = REFERENCE.fullmatch(path)
     broken = False
-    for version in session.exec(_named(caller, path, run)):
+    for version in session.exec(_named(caller, match, run)) if match else ():
         item = item_of(session, home, version)
         broken = broken or item is None
-        if item is not None and _is_of(session, item, path, job):
+        if item is None or (job is not None and item.job_id != job):
+            continue
+        if match and match["where"] in (None, item.job_id, item.training_run_id):
             return item
     if broken:
         raise CheckpointUnavailable(f"the files of {path} are not whole on this server's disk")
     raise CheckpointNotFound(f"there is no checkpoint {path}; see the list of checkpoints")
 
 
-def _named(caller: Caller, path: str, run: str | None) -> Any:
-    match = REFERENCE.fullmatch(path)
-    if match is None:
-        raise CheckpointNotFound(f"there is no checkpoint {path}; see the list of checkpoints")
+def _named(caller: Caller, match: re.Match[str], run: str | None) -> Any:
+    """Versions that have the id or name in a reference, newest first."""
+    name = match["name"]
     query = (
         select(Version)
         .join(Checkpoint, col(Checkpoint.id) == col(Version.adapter))
         .where(Version.project_id == caller.project_id, col(Checkpoint.deleted_at).is_(None))
-        .where((col(Version.adapter) == match["name"]) | (col(Version.name) == match["name"]))
     )
     if match["scheme"] is None:  # a bare name is an id: candidate-1 is in every run
-        query = query.where(Version.adapter == path)
+        query = query.where(Version.adapter == name)
+    else:
+        query = query.where((col(Version.adapter) == name) | (col(Version.name) == name))
     query = query if run is None else query.where(Version.run == run)
     return query.order_by(col(Version.id).desc())
-
-
-def _is_of(session: Session, item: shapes.CheckpointItem, path: str, job: str | None) -> bool:
-    """Whether it belongs to the job or run in its reference, and to the job that was asked for."""
-    match = REFERENCE.fullmatch(path)
-    assert match is not None
-    where, of = match["where"], {item.job_id, item.training_run_id}
-    if where is not None and where not in of:
-        return False
-    wanted = session.get(Job, job) if job is not None else None
-    return job is None or (wanted is not None and item.job_id == wanted.id)
 
 
 def file_of(home: Home, links: Links, checkpoint: str, name: str, token: str) -> Path:

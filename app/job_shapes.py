@@ -8,6 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel, SerializerFunctionWrapHandler, model_serializer
 
+from app.project_shapes import Operation
+
 
 class Sparse(BaseModel):
     """Leaves out what is not known."""
@@ -125,14 +127,9 @@ class CheckpointPage(BaseModel):
     next_cursor: str | None = None
 
 
-class Deletion(BaseModel):
+class Deletion(Operation):
     """The removal of a checkpoint, as an operation that can be asked for."""
 
-    operation_id: str
-    status: str  # RUNNING | SUCCEEDED
-    project_id: str
-    resources: list[dict[str, str]]
-    errors: list[dict[str, str]]
     dry_run: bool = False  # true: nothing was removed
     freed_bytes: int = 0
 

@@ -120,8 +120,10 @@ class EmptyPage(BaseModel):
 
 
 class Operation(BaseModel):
+    """Something that may take a while, and can be asked for meanwhile."""
+
     operation_id: str
-    status: str
+    status: str  # RUNNING | SUCCEEDED
     project_id: str
     resources: list[dict[str, str]]
     errors: list[dict[str, str]]
