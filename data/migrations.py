@@ -60,6 +60,34 @@ MIGRATIONS: dict[int, Iterable[str]] = {
         "CREATE INDEX modelcall_reservation ON modelcall (reservation)",
         "CREATE INDEX modelcall_status ON modelcall (status)",
     ),
+    4: (
+        "ALTER TABLE checkpoint ADD COLUMN name VARCHAR",
+        "ALTER TABLE evaluation ADD COLUMN job VARCHAR",
+        "CREATE INDEX ix_evaluation_job ON evaluation (job)",
+        "ALTER TABLE lease ADD COLUMN job VARCHAR",
+        """CREATE TABLE jobcontrol (
+            id INTEGER NOT NULL PRIMARY KEY,
+            project_id VARCHAR NOT NULL,
+            job VARCHAR NOT NULL REFERENCES job (id),
+            "action" VARCHAR NOT NULL,
+            author VARCHAR NOT NULL,
+            status VARCHAR NOT NULL,
+            created_at VARCHAR NOT NULL,
+            done_at VARCHAR)""",
+        "CREATE INDEX ix_jobcontrol_job ON jobcontrol (job)",
+        """CREATE TABLE endpointcall (
+            id INTEGER NOT NULL PRIMARY KEY,
+            project_id VARCHAR NOT NULL,
+            job VARCHAR NOT NULL,
+            actor VARCHAR NOT NULL,
+            kind VARCHAR NOT NULL,
+            status VARCHAR NOT NULL,
+            tokens_in INTEGER NOT NULL,
+            tokens_out INTEGER NOT NULL,
+            seconds FLOAT NOT NULL,
+            at VARCHAR NOT NULL)""",
+        "CREATE INDEX endpointcall_job_at ON endpointcall (job, at)",
+    ),
 }
 
 

@@ -12,7 +12,7 @@ from sqlmodel import Field, SQLModel
 
 from data.records import Record
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 INSERTED = text("rowid")  # orders by who came first, whatever the clock said then
 
@@ -277,6 +277,7 @@ class Checkpoint(SQLModel, table=True):
     simulated: bool = False
     created_at: str = Field(default_factory=now)
     deleted_at: str | None = None  # its folder was removed; the row stays
+    name: str | None = None  # what a person called it at its import
 
 
 class Task(SQLModel, table=True):
@@ -315,6 +316,7 @@ class Evaluation(SQLModel, table=True):
     id: int | None = Field(default=None, primary_key=True)
     project_id: str
     run: str | None = Field(default=None, foreign_key="run.id", index=True)
+    job: str | None = Field(default=None, index=True)  # of a job that no loop started
     round: int  # 0: prepare
     version: str
     version_hash: str
@@ -448,6 +450,35 @@ class Job(SQLModel, table=True):
     finished_at: str | None = None
 
 
+class JobControl(SQLModel, table=True):
+    """A request to end, pause, resume or wake a job that no loop started; the engine does it."""
+
+    id: int | None = Field(default=None, primary_key=True)
+    project_id: str
+    job: str = Field(foreign_key="job.id", index=True)
+    action: str  # stop | pause | resume | wake
+    author: str
+    status: str = "requested"  # requested | done | refused
+    created_at: str = Field(default_factory=now)
+    done_at: str | None = None
+
+
+class EndpointCall(SQLModel, table=True):
+    """One call of a deployed version: who asked, how much, how long; never what was said."""
+
+    __table_args__ = (Index("endpointcall_job_at", "job", "at"),)
+    id: int | None = Field(default=None, primary_key=True)
+    project_id: str
+    job: str
+    actor: str
+    kind: str  # chat | completion
+    status: str  # answered | broken (the caller left, or the engine failed)
+    tokens_in: int = 0
+    tokens_out: int = 0
+    seconds: float = 0.0
+    at: str = Field(default_factory=now)
+
+
 class Step(SQLModel, table=True):
     """The step journal: an intent before, a result after; a recorded result is never done again."""
 
@@ -567,6 +598,7 @@ class Lease(SQLModel, table=True):
     project_id: str
     device: str
     run: str | None = Field(default=None, index=True)
+    job: str | None = None  # of work that no loop started
     round: int | None = None
     purpose: str
     reservation: int | None = None

@@ -13,6 +13,9 @@ EngineError
 │   └── OutOfMemory      memory ran out even after the batch was halved
 ├── GatewayFailed        a model behind the gateway gave no usable answer
 │   └── RequestsUsedUp   a round has asked its models as often as it may; the run goes on
+├── RequestRefused       what was asked of a deployed version cannot be answered as asked
+├── EndpointNotReady     a deployed version is paused, ended or failed
+├── HostGone             the process that answers for deployed versions ended or fell silent
 ├── DrawExhausted        a split has too few fresh tasks for what is asked of it
 └── StepFailed           a phase cannot go on; the round ends with this reason
 """
@@ -69,6 +72,25 @@ class GatewayFailed(EngineError):
 
 class RequestsUsedUp(GatewayFailed):
     """A round has asked its models as often as it may; the phase does without, the run goes on."""
+
+
+class RequestRefused(EngineError):
+    """A request to a deployed version that cannot be answered as asked; the text says why.
+
+    `code` is a word for programs, such as context_length_exceeded.
+    """
+
+    def __init__(self, text: str, code: str = "invalid_request") -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class EndpointNotReady(EngineError):
+    """A deployed version is paused, ended or failed; the text says which and what to do."""
+
+
+class HostGone(EngineError):
+    """The process that answers for deployed versions ended or fell silent."""
 
 
 class DrawExhausted(EngineError):

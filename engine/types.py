@@ -2,7 +2,7 @@
 
 import hashlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -308,7 +308,7 @@ class Stop(Protocol):
 
 
 class ModelEngine(Protocol):
-    """The one seam to whatever answers and trains: the worker, a simulated twin, later vLLM."""
+    """The one seam to whatever answers and trains: the worker, a simulated twin, vLLM."""
 
     simulated: bool
 
@@ -335,6 +335,73 @@ class ModelEngine(Protocol):
 
     def close(self) -> None:
         """End whatever the engine keeps running."""
+        ...
+
+
+# Deployed versions: somebody waits for the answer
+
+
+class Host(Protocol):
+    """One process that holds a base with adapters and answers OpenAI-compatible requests.
+
+    Bodies, answers and chunks are those of the OpenAI API as plain JSON; `model` in a body is
+    ignored in favour of the ModelRef. `route` is "chat/completions" or "completions". Errors are of
+    engine.errors: RequestRefused (the caller's fault, with the reason), HostGone, ModelUnavailable.
+    """
+
+    @property
+    def name(self) -> str:
+        """Engine, device and precision, such as "vllm-cpu-bfloat16"."""
+        ...
+
+    def start(self, base: ModelRef, stop: Stop) -> None:
+        """Have the process up with this base; Interrupted when `stop` says so."""
+        ...
+
+    def load(self, model: ModelRef) -> None:
+        """Have a model's adapter ready under a name made of its content, drained before, probed
+        after; a base without an adapter is always ready."""
+        ...
+
+    def unload(self, model: ModelRef) -> None:
+        """Drop an adapter once nobody is being answered by it."""
+        ...
+
+    def ask(self, model: ModelRef, route: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The whole answer."""
+        ...
+
+    def stream(
+        self, model: ModelRef, route: str, body: Mapping[str, Any]
+    ) -> Iterator[dict[str, Any]]:
+        """The answer in chunks as they come; closing the iterator ends the generation."""
+        ...
+
+    def is_up(self) -> bool:
+        """Whether its process runs."""
+        ...
+
+    def close(self) -> None:
+        """End the process, and give its memory back."""
+        ...
+
+
+class Completions(Protocol):
+    """What the doors are lent: an answer of a deployed version, for a caller who waits.
+
+    `job` is an inference job's id. A sleeping endpoint is woken by the call, which waits for it.
+    Errors are of engine.errors: EndpointNotReady (paused, ended or failed), RequestRefused,
+    HostGone, ModelUnavailable.
+    """
+
+    def ask(self, job: str, route: str, body: Mapping[str, Any], actor: str) -> dict[str, Any]:
+        """The whole answer; who asked and its usage are recorded."""
+        ...
+
+    def stream(
+        self, job: str, route: str, body: Mapping[str, Any], actor: str
+    ) -> Iterator[dict[str, Any]]:
+        """The answer in chunks; the first is there when this returns."""
         ...
 
 
