@@ -89,7 +89,7 @@ def plain_draws(drawn: Sequence[Drawn]) -> list[dict[str, Any]]:
 
 def read_task(fields: Mapping[str, Any]) -> Task:
     """A task from its plain dictionary."""
-    return Task(**fields)
+    return Task(**{**fields, "shows": tuple(fields.get("shows", ()))})
 
 
 def rebuild(run: RunFacts, split: str, family_id: str, number: int, task_id: str) -> Task:

@@ -2,7 +2,8 @@
 
 A task's seed is an HMAC of (split, family, version, index), so neighbouring indices and run
 secrets share nothing. Its split is an HMAC bucket of the canonical key, so that no task can be in
-two splits, however small the family. Held-out families are separate altogether and need no bucket.
+two splits, however small the family, and a prompt that shows another task's answer stays in that
+task's split. Held-out families are separate altogether and need no bucket.
 """
 
 import hmac
@@ -59,7 +60,7 @@ def draw(
         task = family.make(item_seed(seed_secret, split, family.id, family.version, index))
         key = task.canonical_key
         fresh = key not in keys and key not in seen
-        if fresh and _belongs(secret, split, family, key) and (wanted is None or wanted(task)):
+        if fresh and _belongs(secret, split, family, task) and (wanted is None or wanted(task)):
             drawn.append(Drawn(index=index, task=task))
             keys.add(key)
         index += 1
@@ -119,8 +120,10 @@ def _check_role(split: str, family: Family) -> None:
         raise ValueError(f"{family.id} has no split {split}; it has {', '.join(BUCKETS)}")
 
 
-def _belongs(secret: bytes, split: str, family: Family, key: str) -> bool:
-    return family.role == "held_out" or bucket(secret, key) in BUCKETS[split]
+def _belongs(secret: bytes, split: str, family: Family, task: Task) -> bool:
+    if family.role == "held_out":
+        return True
+    return all(bucket(secret, key) in BUCKETS[split] for key in (task.canonical_key, *task.shows))
 
 
 def _hmac(secret: bytes, text: str) -> bytes:

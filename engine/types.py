@@ -26,6 +26,7 @@ class Task:
     canonical_key: str  # what the task means, whatever its wording
     template_id: str  # its wording with numbers and names masked
     stratum: str  # the kind of difficulty inside the family, in words for people
+    shows: tuple[str, ...] = ()  # canonical keys of other tasks whose answers the prompt shows
 
     @property
     def id(self) -> str:
@@ -242,7 +243,14 @@ class ModelRef:
 
 @dataclass(kw_only=True, slots=True, frozen=True)
 class LoraSettings:
-    """How an adapter is trained. Lengths are tokens, the learning rate is AdamW's."""
+    """How an adapter is trained. Lengths are tokens, the learning rate is AdamW's.
+
+    `target_modules` names the linear layers that get an adapter, all of the blocks when empty;
+    `target_parameters` further weights that are no layers, such as those of fused experts.
+    `quantize` "4bit" trains over a base of 4 bits (CUDA alone); answers come from the whole base.
+    `rows_at_once` is how many rows of a batch are computed together, all when None, with the same
+    gradients; `gradient_checkpointing` computes activations again instead of keeping them.
+    """
 
     rank: int = 16
     alpha: int = 32
@@ -253,6 +261,11 @@ class LoraSettings:
     warmup_steps: int = 3
     max_length: int = 1024
     checkpoint_seconds: float = 30.0
+    target_modules: Sequence[str] = ()
+    target_parameters: Sequence[str] = ()
+    quantize: str | None = None  # 4bit
+    gradient_checkpointing: bool = False
+    rows_at_once: int | None = None
 
 
 @dataclass(kw_only=True, slots=True, frozen=True)

@@ -41,7 +41,8 @@ def to_mend(shapes: tuple[Shape, ...]) -> Builder:
                 told = "This function should do what follows, but one step is wrong. Mend it."
                 prompt = f"{told}\n{shape.words(moves)}\n\n{shape.code(wrong)}"
                 template = f"mend {template_of(shape, moves)}"
-                return task_of(shape, moves, prompt, template, witness)
+                task = task_of(shape, moves, prompt, template, witness)
+                return {**task, "shows": (shape.key(wrong),)}
         raise ValueError(f"most={params['most']}: no bug shows, take a larger one")
 
     return build

@@ -285,6 +285,7 @@ def test_a_run_is_started_steered_and_stopped_by_keyboard_and_phone(
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="by-hand-1")).to_be_visible()
     page.set_viewport_size({"width": 390, "height": 844})
+    visit(page, page.url)  # as a phone opens it: a page is laid out for the width it begins with
     foot = page.locator(".pw-footbar")
     foot.get_by_role("button", name="Steer").click()
     page.get_by_label("Steer", exact=True).fill("Short answers.")

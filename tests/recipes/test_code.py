@@ -128,6 +128,23 @@ def test_a_mended_program_is_in_the_split_of_the_same_program_written() -> None:
     assert all(key.startswith(("code.list|", "code.text|")) for key in mended)
 
 
+def test_no_prompt_shows_what_another_split_asks_for() -> None:
+    small = {family.id: family.with_params({"most": 5}) for family in TRAINED}
+    asked = [small["code.list_fold"], small["code.text_transform"]]
+    shown = small["code.bug_fix"]
+    answers = {
+        one.task.worked
+        for family in asked
+        for one in draw(SECRET, SEALED, "blind", family, 0, 150)[0]
+    }
+    open_prompts = [
+        one.task.prompt
+        for split in ("train", "diag", "dev")
+        for one in draw(SECRET, SECRET, split, shown, 0, 200)[0]
+    ]
+    assert not [prompt for prompt in open_prompts if prompt.split("\n\n", 1)[1] in answers]
+
+
 def test_held_out_tasks_are_no_tasks_of_trained_families() -> None:
     trained = {task.template_id for family in TRAINED for task in tasks_of(family, 500)}
     keys = {task.canonical_key.split("|")[0] for family in TRAINED for task in tasks_of(family, 50)}
