@@ -187,6 +187,9 @@ def check_models(session: Session, named: Mapping[str, str]) -> None:
             raise InvalidRequest(text, "PRICE_UNKNOWN")
         if row.blocked is not None:
             raise Conflict(f"{field}: {row.blocked}", "PRICE_BOUND_VIOLATED")
+        if row.role not in (None, field.removesuffix("_model")):
+            text = f"{field}: {name} was added as {row.role} alone; add it again without its role"
+            raise InvalidRequest(text, "MODEL_ROLE")
         try:
             read_key(row)
         except KeyMissing as missing:

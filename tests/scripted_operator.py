@@ -39,7 +39,6 @@ class ScriptedOperator(FakeProvider):
             base_url=self.base_url,
             key_env=KEY_ENV,
             local=True,
-            role="operator",
             input_micro_per_mtok=INPUT,
             output_micro_per_mtok=OUTPUT,
             cached_micro_per_mtok=CACHED,

@@ -122,6 +122,14 @@ def test_a_run_needs_models_with_a_price_and_a_key(
     check(store, operator_model="lab/big")
 
 
+def test_a_model_added_for_one_role_is_refused_in_another(models: Models, store: Store) -> None:
+    near = {**GIVEN, "base_url": "http://127.0.0.1:1/v1", "local": True, "key_env": None}
+    models.add(LOCAL_OWNER, **near | {"role": "teacher"})
+    check(store, teacher_model="lab/big")
+    with pytest.raises(InvalidRequest, match="lab/big was added as teacher alone"):
+        check(store, operator_model="lab/big")
+
+
 def test_a_model_that_is_not_there_is_not_found(models: Models) -> None:
     for do in (models.test, models.remove, models.confirm):
         with pytest.raises(NotFound, match="no model x behind the gateway; there are none"):
