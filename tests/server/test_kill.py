@@ -1,15 +1,25 @@
-"""The real worker at work when its server is killed: the next server carries the run on."""
+"""The real worker at work when its server is killed: the next server carries the run on.
 
+With a tiny model; `--long` does the same with the embedded one.
+"""
+
+import os
+import shutil
 import time
+from pathlib import Path
 
 import pytest
 from sqlmodel import col, select
 
 from data.tables import Evaluation, Live, Round, Run, Sample, Step, TrainPoint, Version
+from engine.models.registry import EMBEDDED
+from engine.types import ModelRef
 from tests.server.process import Server, is_running
+from tests.worker.tiny_loop import lay_model
 
 ENDED = ("finished", "failed", "stopped")
 RUN = "smoke-1"
+MODEL = EMBEDDED if os.environ.get("PAWL_LONG") == "1" else "tiny"
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -36,11 +46,13 @@ def outcome(server: Server) -> dict:
 
 
 @pytest.fixture(scope="module")
-def golden(tmp_path_factory):
-    """An uninterrupted run, and the home it left, so that the others need not convert the model."""
-    server = Server(tmp_path_factory.mktemp("golden"))
+def golden(tmp_path_factory, base: ModelRef, tiny: ModelRef):
+    """An uninterrupted run, and the home that it left."""
+    home = tmp_path_factory.mktemp("golden")
+    lay(home, base if MODEL == EMBEDDED else tiny)
+    server = Server(home)
     try:
-        server.start_run(run=RUN, preset="smoke")
+        start(server)
         run = finish(server)
         assert run.state == "finished", run.reason
         assert not list(server.home.run_folder(RUN).glob("train-*"))
@@ -49,9 +61,21 @@ def golden(tmp_path_factory):
         server.close()
 
 
+def lay(home: Path, model: ModelRef) -> None:
+    """Put the model into a home, with a precision that needs no measuring."""
+    if MODEL != EMBEDDED:
+        return lay_model(home, model)
+    shutil.copytree(model.path, home / "models" / EMBEDDED)
+    (home / "precision-cpu.json").write_text('{"precision": "bfloat16"}')
+
+
+def start(server: Server) -> None:
+    server.start_run(run=RUN, preset="smoke", base_model=MODEL)
+
+
 @pytest.fixture
 def server(tmp_path, golden):
-    """A fresh home that shares the converted base model and the measured precision."""
+    """A fresh home that shares the base model."""
     (tmp_path / "models").symlink_to(golden[0].models)
     measured = golden[0].path / "precision-cpu.json"
     (tmp_path / measured.name).write_bytes(measured.read_bytes())
@@ -62,13 +86,15 @@ def server(tmp_path, golden):
 
 AT_WORK = {
     "training": select(TrainPoint).where(TrainPoint.step >= 5),
-    "evaluation": select(Live).where(Live.phase == "blind", col(Live.done) > 0),
+    "evaluation": select(Live).where(
+        Live.phase == ("blind" if MODEL == EMBEDDED else "develop"), col(Live.done) > 0
+    ),
 }
 
 
 @pytest.mark.parametrize("moment", sorted(AT_WORK))
 def test_a_server_killed_in_the_middle_is_carried_on_by_the_next_one(server, golden, moment):
-    server[0].start_run(run=RUN, preset="smoke")
+    start(server[0])
     server[0].wait_for(AT_WORK[moment], 240)
     workers = server[0].children()
     assert workers
@@ -89,7 +115,7 @@ def test_a_server_killed_in_the_middle_is_carried_on_by_the_next_one(server, gol
 
 
 def test_sigterm_in_training_leaves_the_run_resumable_and_no_child(server, golden):
-    server[0].start_run(run=RUN, preset="smoke")
+    start(server[0])
     server[0].wait_for(AT_WORK["training"], 240)
     workers = server[0].children()
     assert server[0].terminate(20) == 0
