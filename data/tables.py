@@ -368,7 +368,7 @@ class TrainingRow(SQLModel, table=True):
     stratum: str
     task: str | None = None
     canonical_key: str | None = None
-    source: str  # student | teacher | generator | replay
+    source: str  # student | teacher | reworded (by the teacher) | generator | replay
     source_model: str | None = None
     messages: list[dict[str, str]] = _json_list()
     completion: str

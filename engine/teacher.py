@@ -27,6 +27,11 @@ class Lesson:
     note: str | None = None
 
     @property
+    def by_teacher(self) -> set[str]:
+        """The tasks that the teacher itself had right."""
+        return {task for task, one in self.helped.items() if one["source"] == "teacher"}
+
+    @property
     def told(self) -> str:
         """The lesson in a line."""
         worked = len(self.helped) - self.right

@@ -152,6 +152,9 @@ class Domain:
     verifier: AnyVerifier
     system: str  # system prompt of the default harness
     max_tokens: int  # answer budget of the default harness
+    # Whether a teacher's wording may stand beside a task's own, as far as its text tells; without
+    # it no task of the domain is reworded.
+    may_stand: Callable[[Task, str], bool] | None = None
 
     @property
     def needs_sandbox(self) -> bool:
@@ -299,7 +302,10 @@ class TrainProgress:
 
 @dataclass(kw_only=True, slots=True, frozen=True)
 class TrainResult:
-    """What a training did: `target_tokens` carry loss, `resumed_from` is the step it went on from."""
+    """What a training did: `target_tokens` carry loss, `resumed_from` is the step it went on from.
+
+    `peak_bytes` is the most memory that its last sitting took on `peak_on`, "cpu" or "cuda".
+    """
 
     adapter_dir: str
     adapter_hash: str
@@ -312,6 +318,8 @@ class TrainResult:
     seconds: float
     batch_size: int
     resumed_from: int = 0
+    peak_bytes: int | None = None
+    peak_on: str | None = None
 
 
 class Stop(Protocol):

@@ -2,6 +2,7 @@
 
 from engine.types import Domain
 from recipes.arith import FAMILIES
+from recipes.arith.wordings import wording_check
 from recipes.code import FAMILIES as CODE_FAMILIES
 from recipes.verifiers.code_cases import CODE_CASES
 from recipes.verifiers.exact_number import EXACT_NUMBER
@@ -14,6 +15,7 @@ DOMAINS: dict[str, Domain] = {
         verifier=EXACT_NUMBER,
         system="Reply with the number only.",
         max_tokens=24,
+        may_stand=wording_check(FAMILIES),
     ),
     "code": Domain(
         name="code",

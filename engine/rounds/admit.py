@@ -42,7 +42,10 @@ def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) 
     known = session.exec(earlier.order_by(col(TrainingRow.id))).all()
     settings = past["plan"]["plan"]["settings"]
     return {
-        "candidates": _candidates(tasks, samples, past["collect"]["helped"]),
+        "candidates": [
+            *_candidates(tasks, samples, past["collect"]["helped"]),
+            *_reworded(tasks, past["collect"].get("reworded", [])),
+        ],
         "used": sorted({row.row_hash for row in known}),
         "again": [_plain_row(row) for row in known] if settings["start"] == "base" else [],
         "replay_share": settings["replay_share"],
@@ -139,6 +142,15 @@ def _candidates(
             help_ = helped[task_id]
             found.append(_candidate(task, help_["text"], help_["source"], help_["model"], False))
     return found
+
+
+def _reworded(tasks: dict[str, TaskRow], reworded: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Tasks in the teacher's own words, with its answers."""
+    return [
+        _candidate(tasks[one["task"]], one["text"], "reworded", one["model"], False)
+        | {"prompt": one["prompt"]}
+        for one in reworded
+    ]
 
 
 def _candidate(

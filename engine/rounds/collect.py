@@ -16,6 +16,7 @@ from engine.errors import DrawExhausted, StepFailed
 from engine.evaluations import Scored, record_evaluation
 from engine.facts import RunFacts, Tools, derived_seed
 from engine.identity import protocol
+from engine.rewordings import reword
 from engine.splits import Drawn
 from engine.teacher import teach
 from engine.types import Ask, Family, Harness, Task
@@ -73,12 +74,15 @@ def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]
     tasks = [read_task(one["task"]) for one in work["tasks"]]
     graded = _sampled(tasks, work, run, tools)
     right = {one.task for one in graded if one.score == 1}
-    lesson = teach([task for task in tasks if task.id not in right], run, tools)
+    missing = [task for task in tasks if task.id not in right]
+    lesson = teach(missing, run, tools)
+    reworded = reword([task for task in missing if task.id in lesson.by_teacher], run, tools)
     if not run.dry:
         _write_replay(run, tools)
     return {
         "graded": plain(graded),
         "helped": lesson.helped,
+        "reworded": reworded,
         "lesson": lesson.told if lesson.answered or lesson.note else None,
         "engine": tools.student.name,
         "isolation": tools.verdicts.isolation(run.domain.verifier),
@@ -119,6 +123,7 @@ def record(
     return {
         "evaluation": evaluation.id,
         "helped": result["helped"],
+        "reworded": result["reworded"],
         "text": f"{len(result['graded'])} samples, {right} right, {len(result['helped'])} with help",
     }
 

@@ -173,6 +173,9 @@ def test_a_dry_run_spends_to_the_micro_dollar_and_is_never_evaluated(loop):
     assert account.model_settled == sum(call.cost for call in calls) > 0
     assert account.requests == len(calls) and account.model_reserved == 0
     assert all(call.simulated for call in calls) and found.spend.gpu_usd == 0
+    reworded = [row for row in rows(loop, TrainingRow, "dry-1") if row.source == "reworded"]
+    assert reworded and all("Work out: " in row.messages[-1]["content"] for row in reworded)
+    assert {row.source_model for row in reworded} == {"sim/teacher"}
 
 
 def test_a_cap_stops_a_dry_run_with_its_name_and_is_never_passed(loop):

@@ -1,0 +1,92 @@
+"""A teacher's own wordings of what the student had wrong: kept when they ask the same, and only then."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from engine.rewordings import ASK, MOST, reword
+from engine.types import Task
+from recipes.domains import DOMAINS
+from tests.engine.phase_desk import PhaseDesk
+from tests.instance import instance
+from tests.scripted_operator import KEY_ENV, NAME, ScriptedOperator
+
+DOMAIN = DOMAINS["arith"]
+TASKS = [DOMAIN.family("arith.add_carry").make(seed) for seed in range(12)]
+
+
+class Teacher(ScriptedOperator):
+    """Puts a sum into words as `words` says, and works out what its own words ask for."""
+
+    def __init__(self, words: Callable[[str, str], str]) -> None:
+        self.words = words
+        super().__init__()
+
+    def _plan(self, body: dict[str, Any]) -> str:
+        order, prompt = (message["content"] for message in body["messages"])
+        numbers = re.findall(r"\d+", prompt)
+        if order == ASK:
+            return self.words(*numbers[:2])
+        first, second = (int(number) for number in numbers)
+        return str(first - second if "from" in prompt else first + second)
+
+
+@pytest.fixture
+def said(tmp_path, monkeypatch):
+    monkeypatch.setenv(KEY_ENV, "the-key")
+
+    def ask(words: Callable[[str, str], str], tasks: list[Task] = TASKS) -> list[dict[str, Any]]:
+        with Teacher(words) as teacher, instance(tmp_path) as pawl:
+            teacher.register(pawl.store)
+            desk = PhaseDesk(pawl, teacher_model=NAME)
+            return reword(tasks, desk.facts, desk.tools("collect"))
+
+    return ask
+
+
+def test_a_wording_that_asks_the_same_comes_with_the_teachers_answer(said):
+    found = said(lambda a, b: f"If you have {a} and get {b} more, how many is that?")
+    assert [one["task"] for one in found] == [task.id for task in TASKS]
+    for task, one in zip(TASKS, found, strict=True):
+        numbers = re.findall(r"\d+", task.prompt)
+        assert (
+            one["prompt"]
+            == f"If you have {numbers[0]} and get {numbers[1]} more, how many is that?"
+        )
+        assert DOMAIN.verifier.verify(task, one["text"]).score == 1
+        assert one["model"] == NAME
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        lambda a, b: f"Take {b} from {a}. What is left?",
+        lambda a, b: f"If you have {a} and get {b}0 more, how many is that?",
+        lambda a, b: f"Add {a} and {b}.",
+        lambda a, b: f"{a} + {b} = ?",
+        lambda a, b: f"What is {a} plus {b}?\nAnd say why.",
+        lambda a, b: "",
+    ],
+    ids=["asks something else", "another number", "held out", "not new", "two lines", "nothing"],
+)
+def test_a_wording_that_may_ask_something_else_is_left(said, words):
+    assert said(words) == []
+
+
+def test_no_more_than_a_few_are_asked_for_and_every_family_has_its_turn(said):
+    families = [DOMAIN.family(name) for name in ("arith.add_carry", "arith.sum_terms")]
+    many = [family.make(seed) for family in families for seed in range(MOST)]
+    asked: list[str] = []
+    said(lambda *numbers: asked.append("one") or "", many)
+    assert len(asked) == MOST
+
+
+def test_a_teacher_that_fails_leaves_what_is_there(tmp_path, monkeypatch):
+    monkeypatch.setenv(KEY_ENV, "the-key")
+    with Teacher(lambda a, b: "") as teacher, instance(tmp_path) as pawl:
+        teacher.behave = lambda body: "401"
+        teacher.register(pawl.store)
+        desk = PhaseDesk(pawl, teacher_model=NAME)
+        assert reword(TASKS, desk.facts, desk.tools("collect")) == []
