@@ -81,9 +81,10 @@ def _hypothesis(
     named = _joined([f"{labels[family]} ({failing[family]:.0%} wrong)" for family in worst])
     counts = _joined([str(families[family]["tasks"]) for family in worst])
     replay = settings.get("replay_share", 0)
+    kept = f", with {replay:.0%} replay to keep general answers" if replay else ""
     return (
         f"{named[:1].upper()}{named[1:]} need practice: verified answers to {counts} new tasks"
-        f" of them should lift them, with {replay:.0%} replay to keep general answers."
+        f" of them should lift them{kept}."
     )
 
 
