@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from app.access import Access
     from app.caller import Caller
+    from app.ports import Lent
     from app.service import Service
     from app.shapes import RunDetail
     from data.cassette import Cassette
@@ -126,11 +127,45 @@ def administration(args: argparse.Namespace) -> int:
 
 
 def models(args: argparse.Namespace) -> int:
-    """Models behind the gateway and a project's own caps: on the running server where one is."""
+    """Base models, models behind the gateway, a project's own caps: on the server where one is."""
+    from app import bases, bases_cli
     from app.models_cli import run_command
     from data.home import open_home
+    from engine.models.base_files import BaseFiles
 
-    return run_command(args, open_home(home_folder()), money_commands)
+    home = open_home(home_folder())
+    if args.action in bases_cli.ACTIONS:
+        return bases_cli.run_command(args, home, BaseFiles(models=home.models), bases.commands)
+    return run_command(args, home, money_commands)
+
+
+def preset(args: argparse.Namespace) -> int:
+    """List the presets, or look at one before it trains; 1 when it would be refused."""
+    from data.home import open_home
+    from engine.preset_report import report
+    from recipes.presets import load_preset, preset_names, preset_words
+
+    if args.action == "list":
+        print("\n".join(f"{name}: {preset_words(name)}" for name in preset_names()))
+        return 0
+    if args.name not in preset_names():
+        print(f"there is no preset {args.name}; there are {preset_names()}", file=sys.stderr)
+        return 2
+    home = open_home(home_folder())
+    refused = report(load_preset(args.name), args.base, home.models, library(), print)
+    return int(refused)
+
+
+def checkpoint(args: argparse.Namespace) -> int:
+    """Adapters taken in, listed, handed out, merged, deleted: by the running server where one is."""
+    from app.checkpoint_admin import commands
+    from app.checkpoint_cli import Desk, run_command
+    from data.home import open_home
+    from engine.models.adapter_files import AdapterFiles
+
+    home = open_home(home_folder())
+    files = AdapterFiles(home, set_up.MODEL_FILE, set_up.MODEL_SHA256)
+    return run_command(args, Desk(home=home, port=files, more=lambda s: commands(s, home)))
 
 
 def upkeep(args: argparse.Namespace) -> int:
@@ -154,6 +189,21 @@ def sandbox(args: argparse.Namespace) -> int:
         print(refused, file=sys.stderr)
         return 1
     return 0
+
+
+def install(args: argparse.Namespace) -> int:
+    """Install vLLM in an environment of its own; 1 when that failed."""
+    from app.install import run_command
+
+    return run_command(args, home_folder())
+
+
+def deploy(args: argparse.Namespace) -> int:
+    """Deploy a version on the running server; 1 when it is refused or does not answer."""
+    from app.deploy_cli import run_command
+    from data.home import open_home
+
+    return run_command(args, open_home(home_folder()))
 
 
 def cassette(args: argparse.Namespace) -> int:
@@ -197,9 +247,12 @@ def play(args: argparse.Namespace, recorded: Cassette) -> int:
 def doctor(args: argparse.Namespace) -> int:
     """Print what this machine can do, each line with its mend; 1 when something needed is broken."""
     from app.doctor import lines, report
+    from engine.cards import read_uses
+    from engine.neighbours import in_words, neighbour
 
+    on_cards = in_words([neighbour(use.pid, use.bytes) for use in read_uses()])
     ports = range(args.port, args.port + 1) if args.port else PORTS
-    checks = report(home_folder(), set_up.MODEL_FILE, set_up.MODEL_SHA256, ports)
+    checks = report(home_folder(), set_up.MODEL_FILE, set_up.MODEL_SHA256, ports, on_cards)
     print("\n".join(lines(checks)))
     return int(any(check.state == "broken" for check in checks))
 
@@ -260,8 +313,12 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "setting": administration,
     "model": models,
     "project": models,
+    "preset": preset,
     "sandbox": sandbox,
+    "install": install,
+    "deploy": deploy,
     "cassette": cassette,
+    "checkpoint": checkpoint,
     "backup": upkeep,
     "restore": upkeep,
     "clean": upkeep,
@@ -376,6 +433,10 @@ class opened:
 
         self.engine = Engine(self.store, self.home, library(), engine_settings())
         ends.callback(self.engine.stop)
+        self.service.watch(self.engine.machine)
+        self.access.settings.devices = self.engine.machine.devices
+        self.service.lend(lent(self.engine))
+        self.service.look_at_recipes(recipe_faults(self.home, self.engine))
         self._stopping.also(self.engine.interrupt)
         reaper = Reaper(self.home.path)
         reaper.start()
@@ -441,6 +502,23 @@ def engine_settings() -> EngineSettings:
     )
 
 
+def lent(engine: Engine) -> Lent:
+    """What the engine lends to the doors, its errors as theirs."""
+    from app import errors
+    from app.ports import Lent
+    from engine.errors import EngineError, RequestRefused
+
+    refusals = {RequestRefused: errors.CallRefused, EngineError: errors.EndpointNotReady}
+    return Lent(engine.endpoints, refusals)
+
+
+def recipe_faults(home: Home, engine: Engine) -> Callable[[str, Any], list[str]]:
+    """What the engine finds wrong with a recipe on a base model of this home."""
+    from engine.lint import faults_of
+
+    return functools.partial(faults_of, home.models, engine.machine.train_device)
+
+
 def library() -> Library:
     """What the recipes bring to the engine."""
     from engine.facts import Library
@@ -461,20 +539,28 @@ def library() -> Library:
 
 def admin_commands(pawl: opened) -> dict[str, Callable[..., Any]]:
     """What this machine may ask of a running server."""
-    from app import cleaning
+    from app import bases, checkpoint_admin, cleaning
     from app.administration import commands
     from app.errors import Unavailable
 
     def start_run(**fields: Any) -> str:
         return pawl.service.start_run(owner(), **fields).run
 
+    def deploy_version(version: str, name: str | None = None) -> str:
+        spec = {"version": version} | ({"name": name} if name else {})
+        return pawl.service.submit_job(owner(), {"type": "inference", "spec": spec}).job_id
+
     def sign_in_link() -> str:
         if pawl.url is None:
             raise Unavailable("the process that holds the home shows no console: start run.py")
         return pawl.access.sign_in_link(pawl.url)
 
-    own = {"start_run": start_run, "link": sign_in_link, **money_commands(pawl.store)}
-    return {**own, **commands(pawl.access), **cleaning.commands(pawl.store, pawl.home)}
+    own: dict[str, Callable[..., Any]] = {"start_run": start_run, "link": sign_in_link}
+    own["deploy"] = deploy_version
+    own |= money_commands(pawl.store)
+    kept = {**cleaning.commands(pawl.store, pawl.home), **bases.commands(pawl.store)}
+    kept |= checkpoint_admin.commands(pawl.store, pawl.home)
+    return {**own, **commands(pawl.access), **kept}
 
 
 def money_commands(store: Store) -> dict[str, Callable[..., Any]]:

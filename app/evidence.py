@@ -10,7 +10,7 @@ from sqlmodel import Session, col, select
 from app import paging, receipts, shapes
 from app.admission import admissions
 from app.errors import NotFound
-from data.tables import Audit, Evaluation, Round, Run, TrainingRow, Version
+from data.tables import Audit, Evaluation, Round, Run, Step, TrainingRow, Version
 
 
 def run_round(session: Session, run: Run, number: int) -> shapes.RoundShape:
@@ -34,13 +34,34 @@ def rounds(session: Session, run: Run, numbers: Iterable[int]) -> list[shapes.Ro
     rows = session.exec(query.order_by(col(Round.number))).all()
     trained = _trained(session, run.id, reached)
     admitted = admissions(session, run.id, rows)
+    measured = _memory(session, run.id, reached)
     audited: defaultdict[int, list[shapes.AuditShape]] = defaultdict(list)
     for audit in audits(session, run.id, reached):
         audited[audit.round].append(audit)
     return [
-        _round_shape(run, row, trained[row.number], admitted[row.number], audited[row.number])
+        _round_shape(
+            run,
+            row,
+            trained[row.number],
+            admitted[row.number],
+            audited[row.number],
+            measured.get(row.number),
+        )
         for row in rows
     ]
+
+
+def _memory(session: Session, run: str, numbers: list[int]) -> dict[int, shapes.MemoryUse]:
+    """What the training of each round took at its peak, where it was measured."""
+    query = select(Step.round, Step.result).where(
+        Step.run == run, Step.step == "train", Step.status == "done", col(Step.round).in_(numbers)
+    )
+    training = {number: result.get("training") or {} for number, result in session.exec(query)}
+    return {
+        number: shapes.MemoryUse(peak_bytes=one["peak_bytes"], on=one["peak_on"])
+        for number, one in training.items()
+        if one.get("peak_bytes")
+    }
 
 
 def _trained(
@@ -61,8 +82,9 @@ def _round_shape(
     trained: list[tuple[str, str, int]],
     admitted: shapes.Admission | None,
     audited: list[shapes.AuditShape],
+    memory: shapes.MemoryUse | None,
 ) -> shapes.RoundShape:
-    """A round's row with its rows by source and family, gate and audits."""
+    """A round's row with its rows by source and family, gate, audits and memory."""
     sources: Counter[str] = Counter()
     families: Counter[str] = Counter()
     for source, family, count in trained:
@@ -87,6 +109,7 @@ def _round_shape(
         rows_by_source=dict(sources),
         rows_by_family=dict(families),
         admission=admitted,
+        memory=memory,
         gate=gate(row),
         dev=_sides(row.evidence.get("dev")),
         dev_change=_change(row),

@@ -10,9 +10,11 @@ from sqlmodel import Session, col, select
 from app import job_shapes as shapes
 from app.caller import Caller
 from app.errors import InvalidField, InvalidLimit, InvalidLogCursor
+from app.hand_results import is_simulated
 from app.job_status import ACTIVE
 from app.jobs import find_job
 from app.paging import NO_CURSOR
+from data.job_places import log_name
 from data.tables import Event, Job, Round, Run, Step, TrainPoint
 
 SOURCES = ("all", "system", "runtime")
@@ -61,13 +63,15 @@ def job_logs(
         has_more=bool(rest),
         eof=not rest and _is_over(session, row),
         collection_status="complete",
-        sources=["system", "runtime"] if source == "all" else [source],
+        sources=[shapes.LogSource(name=name) for name in SOURCES[1:] if source in ("all", name)],
         simulated=_is_simulated(session, row),
     )
 
 
 def _is_simulated(session: Session, job: Job) -> bool:
-    run = session.get(Run, job.run or "")
+    if job.run is None:
+        return is_simulated(job)
+    run = session.get(Run, job.run)
     return run is not None and run.simulated
 
 
@@ -98,7 +102,7 @@ def _events(session: Session, job: Job, after: int) -> list[shapes.LogLine]:
     """Events from the start of the job's round (of the run, for the first) to the next round's."""
     start, end = _span(session, job)
     query = select(Event).where(
-        Event.run == job.run, Event.seq > after, Event.at >= start, Event.at < end
+        Event.run == _log_of(job), Event.seq > after, Event.at >= start, Event.at < end
     )
     return [
         shapes.LogLine(
@@ -113,7 +117,14 @@ def _events(session: Session, job: Job, after: int) -> list[shapes.LogLine]:
     ]
 
 
+def _log_of(job: Job) -> str:
+    """Under which name its lines are kept: its run's, or its own."""
+    return job.run if job.run is not None else log_name(job.id)
+
+
 def _span(session: Session, job: Job) -> tuple[str, str]:
+    if job.run is None:
+        return "", FOREVER
     numbers = (job.round or 1, (job.round or 1) + 1)
     query = select(Round).where(Round.run == job.run, col(Round.number).in_(numbers))
     started = {row.number: row.started_at for row in session.exec(query)}
@@ -123,11 +134,13 @@ def _span(session: Session, job: Job) -> tuple[str, str]:
 
 def _steps(session: Session, job: Job, after: int) -> list[shapes.LogLine]:
     query = select(Step.started_at).where(
-        Step.run == job.run, Step.round == job.round, Step.step == "train"
+        Step.run == _log_of(job), Step.round == (job.round or 0), Step.step == "train"
     )
     began = session.exec(query.order_by(col(Step.id).desc())).first() or job.created_at
     points = select(TrainPoint).where(
-        TrainPoint.run == job.run, TrainPoint.round == job.round, TrainPoint.step > after
+        TrainPoint.run == _log_of(job),
+        TrainPoint.round == (job.round or 0),
+        TrainPoint.step > after,
     )
     return [
         shapes.LogLine(

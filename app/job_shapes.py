@@ -39,6 +39,28 @@ class Training(Sparse):
     user_metadata: dict[str, str]
 
 
+class Inference(Sparse):
+    """A deployed version: its public name is `model`; `state` says whether a call has to wake it.
+
+    `system` is what it is told where a caller gives no system message, as in its evaluation. Counts
+    are of all calls so far.
+    """
+
+    model: str
+    name: str  # what a person called it
+    base_model: str
+    checkpoint: str | None = None
+    base_url: str  # what an OpenAI client takes
+    replicas: int  # processes that answer for it now: 0 or 1
+    state: str  # asleep | waking | ready | paused | ended
+    engine: str | None = None  # such as "transformers-cpu-float32", of the last process
+    system: str | None = None
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    last_call_at: str | None = None
+
+
 class JobItem(Sparse):
     job_id: str
     type: str  # train | inference | agent | sandbox
@@ -47,7 +69,9 @@ class JobItem(Sparse):
     updated_at: str
     finished_at: str | None = None
     reason: str | None = None
+    name: str | None = None  # what a person called it
     training: Training | None = None
+    inference: Inference | None = None
 
 
 class JobPage(BaseModel):
@@ -61,6 +85,38 @@ class JobResult(BaseModel):
     status: str
     metrics: dict[str, float]
     simulated: bool
+
+
+class JobStarted(Sparse):
+    """A job that was taken in; the engine takes it up within a second."""
+
+    job_id: str
+    type: str
+    status: str
+    trials: list["JobStarted"] | None = None  # every job of a request that made several
+
+
+class DeployedModel(BaseModel):
+    """A deployed version in the words of OpenAI's API."""
+
+    id: str
+    object: str = "model"
+    created: int  # seconds since 1970
+    owned_by: str = "pawl"
+
+
+class NamedModel(BaseModel):
+    name: str
+    description: str
+    release_date: str
+
+
+class DeployedModels(BaseModel):
+    """Every deployed version, in the shapes of two APIs at once."""
+
+    object: str = "list"
+    data: list[DeployedModel]
+    models: list[NamedModel]
 
 
 class JobStopped(BaseModel):
@@ -89,6 +145,10 @@ class LogLine(BaseModel):
     content: str
 
 
+class LogSource(BaseModel):
+    name: str  # system | runtime
+
+
 class LogPage(BaseModel):
     """Part of a log. Following it ends where `eof` is true and `has_more` false."""
 
@@ -99,7 +159,7 @@ class LogPage(BaseModel):
     collection_status: str
     truncated: bool = False
     dropped_bytes: int = 0
-    sources: list[str]
+    sources: list[LogSource]
     simulated: bool = False
 
 

@@ -5,13 +5,13 @@ from typing import Any
 
 from sqlmodel import Session, col, select
 
+from app import endpoints, hand_results, paging
 from app import job_shapes as shapes
-from app import paging
 from app.caller import Caller
 from app.control import control
-from app.errors import InvalidJobStatus, InvalidJobType, JobActionUnsupported, JobNotFound, JobOver
+from app.errors import InvalidJobStatus, InvalidJobType, JobNotFound, JobOver
 from app.job_status import ACTIVE, STATUSES, status_of
-from app.pending import shown
+from app.pending import asked_of_jobs, shown
 from data.tables import Checkpoint, Evaluation, Job, Round, Run, Version, now
 
 TYPES = ("agent", "sandbox", "train", "inference")
@@ -59,20 +59,25 @@ def items(session: Session, rows: Sequence[Job]) -> list[shapes.JobItem]:
     query = select(Version).where(col(Version.run).in_(ids), Version.role == "candidate")
     trained = {(version.run, version.round): version for version in session.exec(query)}
     adapters = {version.adapter for version in trained.values() if version.adapter is not None}
+    adapters |= {row.result["checkpoint"] for row in rows if row.result.get("checkpoint")}
     found = session.exec(select(Checkpoint).where(col(Checkpoint.id).in_(adapters)))
     checkpoints = {row.id: row for row in found if row.deleted_at is None}
     asked = shown(session, list(runs.values()))
     stopping = {run for run, one in asked.items() if one.stop_requested}
+    ending = {job for job, said in asked_of_jobs(session, rows).items() if "stop" in said}
+    inside = endpoints.inference_of(session, rows)
     return [
         shapes.JobItem(
             job_id=row.id,
             type=row.type,
-            status=status_of(row, row.run in stopping),
+            status=status_of(row, row.run in stopping or row.id in ending),
             created_at=row.created_at,
             updated_at=row.updated_at,
             finished_at=row.finished_at,
             reason=row.reason,
+            name=row.spec.get("name") if row.type == "train" else None,
             training=_training(row, runs.get(row.run or ""), trained, checkpoints),
+            inference=inside.get(row.id),
         )
         for row in rows
     ]
@@ -86,11 +91,13 @@ def _training(
 ) -> shapes.Training | None:
     if row.type != "train":
         return None
-    version = trained.get((row.run, row.round))
-    checkpoint = checkpoints.get(version.adapter or "") if version is not None else None
+    version = trained.get((row.run, row.round)) if row.run is not None else None
+    adapter = version.adapter if version is not None else row.result.get("checkpoint")
+    checkpoint = checkpoints.get(adapter or "")
     labels = {name: str(value) for name, value in row.labels.items() if str(value).strip()}
     if version is not None and checkpoint is not None:
         labels["rsi_checkpoint"] = version.name
+    simulated = run.simulated if run is not None else hand_results.is_simulated(row)
     nothing_trained = row.bookkeeping and row.labels.get("rsi_method") == "none"
     return shapes.Training(
         base_model=run.base_model if run is not None else row.spec.get("base_model"),
@@ -100,7 +107,7 @@ def _training(
         lora_rank=checkpoint.training.get("settings", {}).get("rank") if checkpoint else None,
         checkpoint=_path(row, checkpoint),
         bookkeeping=nothing_trained or None,
-        simulated=(run is not None and run.simulated) or None,
+        simulated=simulated or None,
         tags=labels,
         user_metadata=labels,
     )
@@ -115,7 +122,7 @@ def _path(row: Job, checkpoint: Checkpoint | None) -> shapes.CheckpointPath | No
 def job_result(session: Session, caller: Caller, job: str) -> shapes.JobResult:
     """How a job went in figures: its training, and what its candidate scored."""
     row = find_job(session, caller, job)
-    metrics: dict[str, float] = {}
+    metrics = hand_results.metrics_of(row)
     query = select(Version).where(Version.run == row.run, Version.round == row.round)
     version = session.exec(query).first() if row.run is not None else None
     if version is not None:
@@ -129,9 +136,12 @@ def job_result(session: Session, caller: Caller, job: str) -> shapes.JobResult:
 
 
 def _scores(session: Session, version: Version) -> dict[str, float]:
-    """Means by split, each with the number of tasks that were scored."""
+    """Means by split in the version's own round, each with the number of tasks scored."""
     query = select(Evaluation).where(
-        Evaluation.run == version.run, Evaluation.version == version.name, Evaluation.repeat == 0
+        Evaluation.run == version.run,
+        Evaluation.version == version.name,
+        Evaluation.round == version.round,
+        Evaluation.repeat == 0,
     )
     metrics: dict[str, float] = {}
     for one in session.exec(query.order_by(col(Evaluation.id))):
@@ -145,6 +155,7 @@ def job_events(session: Session, caller: Caller, job: str) -> shapes.JobEventPag
     row = find_job(session, caller, job)
     query = select(Round.started_at).where(Round.run == row.run, Round.number == row.round)
     begun = session.exec(query).first() if row.run is not None else None
+    begun = begun or hand_results.begun(session, row)
     states = [("queued", row.created_at), ("running", begun)]
     if row.status not in ACTIVE:
         states.append((row.status, row.finished_at))
@@ -161,13 +172,20 @@ def stop_job(session: Session, caller: Caller, job: str) -> shapes.JobStopped:
     row = find_job(session, caller, job)
     if row.status not in ACTIVE:
         raise JobOver(f"job {job} is {row.status} already")
-    if row.run is None:
-        raise JobActionUnsupported(f"job {job} belongs to no loop and cannot be stopped here")
-    control(session, caller, row.run, "stop", None, None)
+    if row.run is not None:
+        control(session, caller, row.run, "stop", None, None)
+    elif "stop" not in asked_of_jobs(session, [row]).get(job, []):
+        endpoints.ask_of(session, caller, row, "stop")
     return shapes.JobStopped(job_id=job, status="cancelling")
 
 
+def endpoints_now(session: Session, caller: Caller) -> list[shapes.JobItem]:
+    """The jobs of all deployed versions, newest first."""
+    return items(session, endpoints.active_jobs(session, caller))
+
+
 def change_endpoint(session: Session, caller: Caller, job: str, action: str) -> shapes.JobItem:
-    """Pause, resume or wake an inference job; other jobs know no such action."""
+    """Pause, resume or wake an inference job; the answer already shows the effect."""
     row = find_job(session, caller, job)
-    raise JobActionUnsupported(f"job {job} is a {row.type} job: only inference jobs {action}")
+    endpoints.change_endpoint(session, caller, row, action)
+    return items(session, [row])[0]

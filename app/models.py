@@ -46,6 +46,7 @@ class ModelInfo(BaseModel):
     base_url: str | None
     key: str | None  # "$VARIABLE" or a file
     key_missing: str | None  # why a call would find no key
+    key_word: str | None  # the same in a word or two
     local: bool
     simulated: bool
     input_usd: str
@@ -189,7 +190,7 @@ def check_models(session: Session, named: Mapping[str, str]) -> None:
             raise Conflict(f"{field}: {row.blocked}", "PRICE_BOUND_VIOLATED")
         if row.role not in (None, field.removesuffix("_model")):
             text = f"{field}: {name} was added as {row.role} alone; add it again without its role"
-            raise InvalidRequest(text, "MODEL_ROLE")
+            raise Conflict(text, "MODEL_ROLE")
         try:
             read_key(row)
         except KeyMissing as missing:
@@ -239,11 +240,11 @@ def _find(session: Session, name: str) -> GatewayModel:
 
 
 def _info(row: GatewayModel) -> ModelInfo:
-    missing = None
+    missing, word = None, None
     try:
         read_key(row)
     except KeyMissing as error:
-        missing = str(error)
+        missing, word = str(error), error.word
     cached = row.cached_micro_per_mtok
     return ModelInfo(
         name=row.name,
@@ -251,6 +252,7 @@ def _info(row: GatewayModel) -> ModelInfo:
         base_url=row.base_url,
         key=f"${row.key_env}" if row.key_env else row.key_file,
         key_missing=missing,
+        key_word=word,
         local=row.local,
         simulated=row.simulated,
         input_usd=usd(row.input_micro_per_mtok),

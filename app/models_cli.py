@@ -3,13 +3,14 @@
 import argparse
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from app.administration import Commands, administer
 from app.administration_cli import print_table
+from app.billing import usd
 from app.errors import InvalidRequest, ServiceError
 from data.home import Home
 from data.snapshot import DatabaseRefused
@@ -61,13 +62,25 @@ def _add(args: argparse.Namespace, home: Home, more: More) -> int:
 def _list(_args: argparse.Namespace, home: Home, more: More) -> int:
     rows = administer(home, "model.list", more)
     for row in rows:
-        row["key"] = f"{row['key']} (missing)" if row["key_missing"] else row["key"]
+        row["key"] = f"{row['key']} ({row['key_word']})" if row["key_missing"] else row["key"]
     names = ("name", "role", "input_usd", "cached_usd", "output_usd", "base_url", "key", "local")
     print_table(rows, names)
     for row in rows:
-        if row["blocked"]:
-            print(f"\n{row['name']} is refused: {row['blocked']}")
+        for line in _notes(row):
+            print(f"\n{line}")
     return 0
+
+
+def _notes(row: dict[str, Any]) -> Iterator[str]:
+    """What a table has no room for: dearer prices, and why a model cannot be called."""
+    for tier in sorted(row["tiers"], key=lambda tier: tier["above"]):
+        kinds = [kind for kind in ("input", "cached", "output") if kind in tier]
+        prices = ", ".join(f"{kind} ${usd(tier[kind])}" for kind in kinds)
+        yield f"{row['name']} above {tier['above']:,} tokens: {prices}"
+    if row["key_missing"]:
+        yield f"{row['key_missing']}."
+    if row["blocked"]:
+        yield f"{row['name']} is refused: {row['blocked']}"
 
 
 def _test(args: argparse.Namespace, home: Home, more: More) -> int:
@@ -75,13 +88,16 @@ def _test(args: argparse.Namespace, home: Home, more: More) -> int:
     if told["error"]:
         print(told["error"], file=sys.stderr)
         if told["cost"]:
-            print(f"Charged ${told['cost_usd']}, since it may have cost that.", file=sys.stderr)
+            why = "all that was reserved, since nobody can tell what it cost"
+            print(f"Uncertain: charged ${told['cost_usd']}, {why}.", file=sys.stderr)
         return 1
     used = told["usage"]
     tokens = "it did not say how many tokens"
     if "input_tokens" in used:
         tokens = f"{used['input_tokens']} tokens in, {used['output_tokens']} out"
     print(f"{told['model']} answered {told['text'][:60]!r}: {tokens}, ${told['cost_usd']}.")
+    if told["uncertain"]:
+        print("This cost is uncertain: all that was reserved is charged, since it told no usage.")
     return 0
 
 
@@ -92,7 +108,11 @@ def _remove(args: argparse.Namespace, home: Home, more: More) -> int:
 
 
 def _confirm(args: argparse.Namespace, home: Home, more: More) -> int:
+    before = [one for one in administer(home, "model.list", more) if one["name"] == args.name]
     confirmed = administer(home, "model.confirm", more, name=args.name)
+    if before and not before[0]["blocked"]:
+        print(f"Model {confirmed['name']} was not refused: there was nothing to confirm.")
+        return 0
     print(f"Model {confirmed['name']} may be called again; stopped runs can be resumed.")
     return 0
 

@@ -4,9 +4,10 @@ from __future__ import annotations  # an older Python gets as far as the message
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 # The modules of tests/bench that stand alone.
-BENCHES = ("feed", "ledger", "live", "sandbox", "startup", "train", "wall")
+BENCHES = ("feed", "ledger", "live", "rollout", "sandbox", "startup", "train", "wall")
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -74,11 +75,21 @@ def parser() -> argparse.ArgumentParser:
     _key(add("key", help="make, list and revoke API keys"), home)
     _user(add("user", help="add, list, change and remove people"), home)
     _setting(add("setting", help="see and change settings"), home)
-    _model(add("model", help="add, list, try and remove models behind the gateway"), home)
+    _model(add("model", help="base models, and models behind the gateway"), home)
+    _preset(add("preset", help="see presets, and look at one before it trains"), home)
     _project(add("project", help="see and set what a project may spend over all runs"), home)
     _sandbox(add("sandbox", help="make the image that model-written code runs in"), home)
+    _install(add("install", help="install an engine that is not part of the set-up"), home)
 
+    _checkpoint(add("checkpoint", help="list, take in, hand out and delete what was trained"), home)
     _cassette(add("cassette", help="put a finished run into a file, or play one"), home)
+
+    one = add(
+        "deploy", parents=[home], help="have a version answer OpenAI clients, asleep when idle"
+    )
+    text = "RUN/candidate-1, RUN/base, a checkpoint, or the name of a base model"
+    one.add_argument("version", metavar="VERSION", help=text)
+    one.add_argument("--name", metavar="N", help="what to call it (default: its version's name)")
 
     one = add("backup", parents=[home], help="copy what cannot be made again, also while it runs")
     one.add_argument("--to", type=Path, metavar="DIR", help="where to (default: backups/ at home)")
@@ -149,6 +160,7 @@ def _model(command: argparse.ArgumentParser, home: argparse.ArgumentParser) -> N
     one.add_argument("--local", action="store_true", help=text)
     one.add_argument("--role", choices=["operator", "teacher", "student"], help="what it is for")
     add("list", parents=[home], help="list the models with prices and keys by name")
+    _bases(add, home)
     for action, text in (
         ("test", "make one tiny call, at the project's cost, and show it"),
         ("remove", "take a model out"),
@@ -156,6 +168,32 @@ def _model(command: argparse.ArgumentParser, home: argparse.ArgumentParser) -> N
     ):
         one = add(action, parents=[home], help=text)
         one.add_argument("name", metavar="NAME")
+
+
+def _bases(add: Any, home: argparse.ArgumentParser) -> None:
+    one = add("add-base", parents=[home], help="take in a base model to train, with checks")
+    one.add_argument("name", metavar="NAME", help="what it is called here")
+    where = one.add_mutually_exclusive_group(required=True)
+    where.add_argument("--path", type=Path, metavar="FOLDER", help="a folder with its files")
+    where.add_argument("--hub", metavar="OWNER/NAME", help="its repository on the hub")
+    one.add_argument("--revision", metavar="SHA", help="the commit, in full; needed with --hub")
+    text = "the environment variable that holds the hub's token (default: HF_TOKEN, if set)"
+    one.add_argument("--token-env", metavar="VAR", help=text)
+    text = "hard links to the folder's files instead of copies: change them never again"
+    one.add_argument("--link", action="store_true", help=text)
+    add("list-bases", parents=[home], help="list the base models that are here")
+    one = add("remove-base", parents=[home], help="delete the files of a base model")
+    one.add_argument("name", metavar="NAME")
+    one.add_argument("--yes", action="store_true", help="even with adapters that need it")
+
+
+def _preset(command: argparse.ArgumentParser, home: argparse.ArgumentParser) -> None:
+    add = command.add_subparsers(dest="action", metavar="ACTION", required=True).add_parser
+    add("list", parents=[home], help="list the presets with what they say of themselves")
+    one = add("lint", parents=[home], help="say what a preset needs, and why it would be refused")
+    one.add_argument("name", metavar="NAME", help="a preset of recipes/presets")
+    text = "the base model to train (default: the preset's own)"
+    one.add_argument("--base", metavar="NAME", help=text)
 
 
 def _project(command: argparse.ArgumentParser, home: argparse.ArgumentParser) -> None:
@@ -178,6 +216,40 @@ def _sandbox(command: argparse.ArgumentParser, home: argparse.ArgumentParser) ->
     text = "another base than the official Python image, by its digest"
     one.add_argument("--base", metavar="NAME@sha256:...", help=text)
     add("status", parents=[home], help="say which engine and image there are")
+
+
+def _install(command: argparse.ArgumentParser, home: argparse.ArgumentParser) -> None:
+    add = command.add_subparsers(dest="what", metavar="WHAT", required=True).add_parser
+    one = add("vllm", parents=[home], help="vLLM, in an environment of its own")
+    text = "another folder for it; name its bin/python in PAWL_VLLM then"
+    one.add_argument("--to", type=Path, metavar="DIR", help=text)
+
+
+def _checkpoint(command: argparse.ArgumentParser, home: argparse.ArgumentParser) -> None:
+    add = command.add_subparsers(dest="action", metavar="ACTION", required=True).add_parser
+    one = add("import", parents=[home], help="take in an adapter that PEFT has saved, with checks")
+    one.add_argument("folder", type=Path, metavar="FOLDER", help="with adapter_config.json")
+    one.add_argument("--base", required=True, metavar="NAME", help="the base model it belongs to")
+    one.add_argument("--name", metavar="WORD", help="what it is called here")
+    add("list", parents=[home], help="list what was trained or taken in")
+    for action, text in (
+        ("export", "write it as a folder for use elsewhere, or merged into its base"),
+        ("download", "copy its files as they are, hashes verified"),
+        ("delete", "delete its weights; scores and evidence stay"),
+    ):
+        one = add(action, parents=[home], help=text)
+        help_ = "its id, RUN/candidate-1, envloop://JOB/ID, or the name of one that was taken in"
+        one.add_argument("reference", metavar="REF", help=help_)
+        if action == "delete":
+            one.add_argument("--dry-run", action="store_true", help="only say what that would free")
+        else:
+            text = "a folder that is not there yet"
+            one.add_argument("--out", required=True, type=Path, metavar="FOLDER", help=text)
+        if action == "export":
+            text = "a full model: base and adapter in one, with tokenizer and template"
+            one.add_argument("--merge", action="store_true", help=text)
+            text = "precision of the merged model (default: the one that it was measured in)"
+            one.add_argument("--dtype", choices=["float32", "bfloat16", "float16"], help=text)
 
 
 def _cassette(command: argparse.ArgumentParser, home: argparse.ArgumentParser) -> None:

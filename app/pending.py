@@ -1,4 +1,4 @@
-"""What people have asked of runs that the engine has not carried out yet, as reads already show it."""
+"""What people have asked of runs and jobs that the engine has not carried out yet, as reads show it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -7,7 +7,7 @@ from typing import Any
 from sqlmodel import Session, col, select
 
 from data.lifecycle import ENDED, unreadable
-from data.tables import Control, Run
+from data.tables import Control, Job, JobControl, Run
 from recipes.domains import DOMAINS
 
 UNREADABLE = "unreadable"  # never stored
@@ -64,3 +64,14 @@ def _after(run: Shown, control: Control) -> Shown:
     halted = ENDED if control.action == "extend" else ENDED | {"paused"}
     goes_on = run.state in halted or (run.state == "paused" and run.stop_requested)
     return replace(run, state="running", reason=None, stop_requested=False) if goes_on else run
+
+
+def asked_of_jobs(session: Session, rows: Sequence[Job]) -> dict[str, list[str]]:
+    """What was asked of jobs that no loop started, by job, oldest first."""
+    found: dict[str, list[str]] = {}
+    query = select(JobControl).where(
+        col(JobControl.job).in_([row.id for row in rows]), JobControl.status == "requested"
+    )
+    for control in session.exec(query.order_by(col(JobControl.id))):
+        found.setdefault(control.job, []).append(control.action)
+    return found

@@ -7,6 +7,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.types import Message, Receive, Scope, Send
 
 from app.arrival import API
+from app.openai_words import in_both
 
 # NiceGUI renders its pages from inline scripts and compiles templates in the browser: without
 # unsafe-inline or unsafe-eval for scripts, or unsafe-inline for styles, its pages stay empty.
@@ -64,12 +65,9 @@ def unknown(scope: Scope, headers: Headers) -> Response:
     path, base = scope["path"], scope["state"]["base"]
     page = not (API.match(path) or path.startswith("/_nicegui") or path == "/session")
     if not page or scope["method"] not in {"GET", "HEAD"}:
-        return refused(
-            401,
-            "UNAUTHORIZED",
-            "sign in, or send a valid key as Authorization: Bearer KEY",
-            {"WWW-Authenticate": "Bearer"},
-        )
+        told = "sign in, or send a valid key as Authorization: Bearer KEY"
+        body = in_both(path, 401, {"code": "UNAUTHORIZED", "message": told})
+        return JSONResponse(body, 401, headers={"WWW-Authenticate": "Bearer"})
     query = scope["query_string"].decode("latin-1")
     target = f"{path}?{query}" if query else path
     if headers.get("sec-fetch-site") == "cross-site":

@@ -1,6 +1,6 @@
 """Everything that can be done, one method each; doors and pages call these and nothing else."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ from app import (
     cost_shapes,
     costs,
     downloads,
+    endpoints,
     evidence,
     identity,
     job_logs,
@@ -26,10 +27,12 @@ from app import (
     shapes,
     start,
     steering,
+    submit,
 )
 from app.caller import READ, Caller
 from app.details import compact, detail
-from app.errors import InvalidRequest
+from app.errors import EndpointNotReady, InvalidRequest
+from app.ports import Chunks, Lent
 from app.start_fields import check_start
 from app.start_options import fields_like, start_options
 from app.trainable import base_models, training_models
@@ -58,6 +61,21 @@ class Service:
         self._why_no_sandbox = why_no_sandbox
         self._home = Home(path=store.path.parent)
         self._links = downloads.Links()
+        self._completions: Lent | None = None
+        self._machine: machine.Machine | None = None
+        self._recipe_faults: start.RecipeFaults = start.no_faults
+
+    def look_at_recipes(self, faults: start.RecipeFaults) -> None:
+        """What finds fault with a recipe before it trains."""
+        self._recipe_faults = faults
+
+    def watch(self, machine: machine.Machine) -> None:
+        """The machine that runs are worked on."""
+        self._machine = machine
+
+    def lend(self, completions: Lent) -> None:
+        """What the engine lends to those who wait for an answer."""
+        self._completions = completions
 
     # Model loops
 
@@ -66,6 +84,8 @@ class Service:
         caller.need("training.run")
         checked = check_start(fields, base_models(self._home))
         start.check_sandbox(checked, self._why_no_sandbox)
+        start.check_recipe(checked, self._recipe_faults)
+        machine.check_memory(checked, self._machine)
         started: shapes.RunStarted = self._store.write(
             lambda s: start.receipt(start.insert_run(s, caller, checked))
         )
@@ -170,8 +190,15 @@ class Service:
         return self._read(caller, fields_like, run)
 
     def device(self, caller: Caller) -> shapes.Device:
-        """The machine, who holds it and who waits."""
-        return self._read(caller, machine.device, self._device)
+        """The machine: who holds it, who waits and why, what memory it has and who else uses it."""
+        return self._read(caller, machine.device, self._device, self._machine)
+
+    def memory_ahead(
+        self, caller: Caller, preset: str, domain: str | None = None, base_model: str | None = None
+    ) -> shapes.MemoryAhead | None:
+        """The memory that a live run of a preset takes here; None when nobody knows."""
+        caller.need(READ)
+        return machine.memory_ahead(self._machine, preset, domain, base_model)
 
     # Jobs
 
@@ -216,6 +243,10 @@ class Service:
             caller, job_logs.job_logs, job, source=source, tail=tail, limit=limit, cursor=cursor
         )
 
+    def submit_job(self, caller: Caller, body: object) -> job_shapes.JobStarted:
+        """Take in work without a loop: a training, or the deployment of a version."""
+        return self._write(submit.submit, caller, self._home, body)
+
     def stop_job(self, caller: Caller, job: str) -> job_shapes.JobStopped:
         """Ask for a job's end; a loop's job ends with its run."""
         control.need_for(caller, "stop")
@@ -224,7 +255,54 @@ class Service:
     def change_endpoint(self, caller: Caller, job: str, action: str) -> job_shapes.JobItem:
         """Pause, resume or wake a deployed model."""
         caller.need("deploy")
-        return self._read(caller, jobs.change_endpoint, job, action)
+        return self._write(jobs.change_endpoint, caller, job, action)
+
+    def endpoints(self, caller: Caller) -> list[job_shapes.JobItem]:
+        """The jobs of all deployed versions, newest first."""
+        return self._read(caller, jobs.endpoints_now)
+
+    def deployed_models(self, caller: Caller, job: str | None = None) -> job_shapes.DeployedModels:
+        """Every deployed version, or a job's one, by the name that calls give as `model`."""
+        return self._read(caller, endpoints.deployed_models, job)
+
+    def deployed_model(self, caller: Caller, name: str) -> job_shapes.DeployedModel:
+        """One deployed version by that name."""
+        return endpoints.model_shape(self._read(caller, endpoints.model_named, name))
+
+    def answering_job(self, caller: Caller, model: object, job: str | None = None) -> str:
+        """The job that answers for a model name, or the job itself where a call names it."""
+        caller.need("inference.use")
+        if job is not None:
+            return self._read(caller, endpoints.endpoint_job, job).id
+        return self._read(caller, endpoints.model_named, model).id
+
+    def answer(
+        self,
+        caller: Caller,
+        route: str,
+        body: Mapping[str, Any],
+        job: str | None = None,
+        left: Callable[[], bool] = lambda: False,
+    ) -> dict[str, Any]:
+        """A deployed version's whole answer; one that sleeps is woken and waited for.
+
+        `route` is "chat/completions" or "completions", `body` and answer are those of OpenAI's API.
+        `left` says whether the caller has gone.
+        """
+        found = self.answering_job(caller, body.get("model"), job)
+        return self._lent().ask(found, route, body, caller.actor, left)
+
+    def answer_stream(
+        self, caller: Caller, route: str, body: Mapping[str, Any], job: str | None = None
+    ) -> Chunks:
+        """The same in chunks; `close()` of what comes back ends the generation."""
+        found = self.answering_job(caller, body.get("model"), job)
+        return self._lent().stream(found, route, body, caller.actor)
+
+    def _lent(self) -> Lent:
+        if self._completions is None:
+            raise EndpointNotReady("no engine answers in this process: start python3 run.py")
+        return self._completions
 
     def checkpoints(
         self,

@@ -11,6 +11,16 @@ from sqlmodel import Session, select
 
 from app.caller import Caller
 from app.errors import InvalidRequest
+from app.timetable import (
+    HOURS,
+    PLACES,
+    check_any_time,
+    check_device,
+    check_devices,
+    check_hours,
+    check_parallel,
+)
+from data.engines import ENGINES
 from data.store import Store
 from data.tables import GatewayModel, Setting, now
 
@@ -45,6 +55,7 @@ class Settings:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.network = self._read_network()
+        self.devices: Callable[[], list[str]] | None = None  # those of the running server's machine
 
     def set(self, caller: Caller, name: str, value: str) -> SettingInfo:
         """Give a setting a value, "" for none; InvalidRequest says what it may hold."""
@@ -55,6 +66,7 @@ class Settings:
         checked = check(value.strip())
         if name == "default_student":
             self._check_model(checked)
+        self._check_timetable(name, checked)
         self._store.write(partial(_put, name, checked))
         self.network = self._read_network()
         return SettingInfo(name=name, value=checked, about=about)
@@ -67,6 +79,14 @@ class Settings:
             SettingInfo(name=name, value=values.get(name, ""), about=about)
             for name, (_, about) in KINDS.items()
         ]
+
+    def _check_timetable(self, name: str, value: str) -> None:
+        """A value that would leave rounds no time, or work no device, is refused."""
+        values = self._values() | {name: value}
+        if name in HOURS:
+            check_any_time(values)
+        if name in PLACES and self.devices is not None:
+            check_devices(name, values, self.devices())
 
     def _check_model(self, name: str) -> None:
         """Later dry runs would all be refused for a model that nobody knows."""
@@ -136,6 +156,18 @@ def _check_queue_limit(value: str) -> str:
     return value
 
 
+def _check_idle(value: str) -> str:
+    if value and not re.fullmatch(r"[1-9][0-9]{0,5}", value):
+        raise InvalidRequest(f"endpoint_idle_minutes: {value!r} is not a whole number from 1 on")
+    return value
+
+
+def _check_engine(value: str) -> str:
+    if value and value not in ENGINES:
+        raise InvalidRequest(f"engine: {value!r} is none of {', '.join(ENGINES)}")
+    return value
+
+
 def _check_rate(value: str) -> str:
     if value and not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,6})?", value):
         raise InvalidRequest(f"device_usd_per_hour: {value!r} is not an amount such as 2.50")
@@ -150,8 +182,33 @@ KINDS: dict[str, tuple[Callable[[str], str], str]] = {
         _check_rate,
         "what an hour of the device costs; it counts in max_cost_usd",
     ),
+    "endpoint_idle_minutes": (
+        _check_idle,
+        "how long a deployed version may be of no use before it sleeps, instead of 10",
+    ),
+    "engine": (
+        _check_engine,
+        "what answers: worker, vllm, or auto (vllm where it is installed and there is a GPU)",
+    ),
     "queue_limit": (_check_queue_limit, "live runs that may wait for the device, instead of 20"),
+    "quiet_hours": (
+        check_hours,
+        "when no round may start, such as 22:00-07:00 or Mon-Fri 08:00-18:00, by the local clock",
+    ),
     "root_path": (_check_root_path, "path below which a proxy shows the console, such as /lab"),
+    "rounds_window": (check_hours, "the only hours in which rounds may start; none set: any"),
+    "serve_device": (
+        check_device,
+        "where deployed versions answer: cuda:0, cuda:1, cpu; none set: where is trained",
+    ),
+    "tensor_parallel": (
+        check_parallel,
+        "cards in a row, from serve_device on, that vLLM spreads a model over, instead of 1",
+    ),
+    "train_device": (
+        check_device,
+        "where is trained and measured: cuda:0, cuda:1, cpu; none set: the first card, else cpu",
+    ),
     "trusted_proxies": (_check_proxies, "proxies whose X-Forwarded-For and -Proto are believed"),
 }
 

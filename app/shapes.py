@@ -172,6 +172,13 @@ class PlanUse(BaseModel):
     how: str
 
 
+class MemoryUse(BaseModel):
+    """The most memory that a training took, as measured; on "cpu" or "cuda"."""
+
+    peak_bytes: int
+    on: str
+
+
 class RoundShape(BaseModel):
     run: str
     round: int
@@ -189,6 +196,7 @@ class RoundShape(BaseModel):
     rows_by_source: dict[str, int]
     rows_by_family: dict[str, int]
     admission: Admission | None
+    memory: MemoryUse | None = None  # of the training, where it was measured
     gate: Gate | None
     dev: (
         dict[str, Any] | None
@@ -349,13 +357,67 @@ class Live(BaseModel):
     updated_at: str
 
 
+class DeviceHolder(BaseModel):
+    """Who has a device now. `run` or `job` is None where it is another project's."""
+
+    device: str  # cuda:0, cpu
+    purpose: str  # train, develop, ..., or serving RUN/candidate-1
+    run: str | None
+    job: str | None
+    since: str
+
+
+class DeviceWait(BaseModel):
+    """What waits for a device, or for the hours in which rounds may start, and why."""
+
+    run: str | None
+    job: str | None
+    why: str
+    since: str
+
+
+class OtherProcess(BaseModel):
+    """A process on a card that is not ours. Nothing here ever ends it."""
+
+    pid: int
+    owner: str | None
+    command: str | None
+    bytes: int | None
+
+
+class DeviceMemory(BaseModel):
+    """The memory of one device in bytes, as measured."""
+
+    device: str
+    name: str
+    total: int
+    free: int
+    others: list[OtherProcess]
+
+
 class Device(BaseModel):
-    """The machine and who holds it."""
+    """The machine: who holds it, who waits and why, its memory, and who else uses it."""
 
     name: str
     purpose: str | None
     run: str | None
     waiting: list[str]
+    holders: list[DeviceHolder] = []
+    waits: list[DeviceWait] = []
+    memory: list[DeviceMemory] = []
+
+
+class MemoryAhead(BaseModel):
+    """What a run would take on its device, in bytes: upper bounds with the whole batch and with a
+    quarter of it at once, and what the last one like it took."""
+
+    device: str
+    usual: int
+    least: int
+    measured: int | None
+    measured_in: str | None
+    total: int
+    free: int
 
 
 class PresetShape(BaseModel):

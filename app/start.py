@@ -2,7 +2,8 @@
 
 import hashlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import func
 from sqlmodel import Session, select
@@ -19,6 +20,8 @@ from recipes.domains import DOMAINS
 from recipes.external import EXTERNAL
 
 SIMULATED = "sim/"
+# What is wrong with a recipe on a base model, by name; nothing when it may train.
+RecipeFaults = Callable[[str, Mapping[str, Any]], Sequence[str]]
 QUEUE_LIMIT = 20  # live runs that may wait, where the settings say nothing else
 
 
@@ -64,6 +67,21 @@ def check_sandbox(checked: Checked, why_no_sandbox: Callable[[], str | None]) ->
     if why is not None:
         text = f"{code} runs code that a model wrote, and no sandbox works here: {why}"
         raise Conflict(text, "SANDBOX_UNAVAILABLE")
+
+
+def no_faults(_base: str, _config: Mapping[str, Any]) -> Sequence[str]:
+    """For a process that trains nothing."""
+    return ()
+
+
+def check_recipe(checked: Checked, faults: RecipeFaults) -> None:
+    """Conflict, naming the setting, when a live run's adapter could not be trained or served."""
+    if checked.fields.dry_run or checked.base_model is None:
+        return
+    found = faults(checked.base_model, checked.config)
+    if found:
+        text = f"preset {checked.config['preset']}: {'; '.join(found)}"
+        raise Conflict(text, "RECIPE_REFUSED")
 
 
 def _runs_code(checked: Checked) -> str | None:

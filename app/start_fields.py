@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from pydantic.config import JsonDict
+from pydantic.config import JsonDict, JsonValue
 
 from app.caps import LIMITS_SCHEMA, checked_limits, whole
 from app.errors import InvalidRequest
@@ -24,8 +24,39 @@ DRY: JsonDict = {
     "properties": {"dry_run": {"const": True}, "base_model": {"type": "null"}},
     "required": ["dry_run"],
 }
+def _fits(preset: str, domain: str) -> bool:
+    """Whether a preset, or the default one where none is named, is for that domain."""
+    return bool(load_preset(preset).get("domain", domain) == domain)
+
+
+WITH_BASE = [name for name in preset_names() if "base_model" in load_preset(name)]
 LIVE: JsonDict = {
-    "properties": {"dry_run": {"const": False}, "student_model": {"type": "null"}},
+    "properties": {
+        "dry_run": {"const": False},
+        "student_model": {"type": "null"},
+        "preset": {"enum": [*WITH_BASE, None]},
+    },
+}
+LIVE_ON_ITS_OWN_BASE: JsonDict = {
+    "properties": {
+        "dry_run": {"const": False},
+        "student_model": {"type": "null"},
+        "base_model": {"type": "string"},
+    },
+    "required": ["base_model"],
+}
+ITS_DOMAIN: list[JsonValue] = [
+    {
+        "properties": {
+            "domain": {"const": domain},
+            "preset": {"enum": [*(n for n in preset_names() if _fits(n, domain)), None]},
+        }
+    }
+    for domain in DOMAINS
+]
+RULES: JsonDict = {
+    "anyOf": [DRY, LIVE, LIVE_ON_ITS_OWN_BASE],
+    "allOf": [{"anyOf": [{"properties": {"domain": {"type": "null"}}}, *ITS_DOMAIN]}],
 }
 Whole = Annotated[int, BeforeValidator(whole)]
 
@@ -38,7 +69,7 @@ def told(description: str, default: Any = ..., **schema: Any) -> Any:
 class StartFields(BaseModel):
     """What a caller may say of a new run; unknown fields are refused by name."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"anyOf": [DRY, LIVE]})
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra=RULES)
 
     run: str = told("the run's id, free in every project", pattern="^[a-z0-9-]{1,64}$")
     brief: str = told(
@@ -167,7 +198,10 @@ def _base_model(
 ) -> str | None:
     if fields.dry_run:
         return fields.student_model
-    base: str = preset["base_model"] if fields.base_model is None else fields.base_model
+    base = preset.get("base_model") if fields.base_model is None else fields.base_model
+    if base is None:
+        text = f"preset {fields.preset} is for a base model of your own, added with"
+        raise InvalidRequest(f"base_model: {text} run.py model add-base: name it")
     if base not in base_models:
         raise InvalidRequest(f"base_model: {base!r} is not one of {sorted(base_models)}")
     return base

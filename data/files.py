@@ -56,7 +56,7 @@ def publish(tmp_dir: Path, final_dir: Path) -> None:
 
 def remove_unfinished(home: Path) -> None:
     """Remove what a process that died was still writing; only for who holds the home's lock."""
-    for place in (".", "models", "checkpoints", "runs/*", "runs/*/train-*"):
+    for place in (".", "models", "checkpoints", "runs/*", "runs/*/train-*", "jobs/*"):
         for left in home.glob(f"{place}/*.tmp-*"):
             if left.is_dir():
                 shutil.rmtree(left, ignore_errors=True)

@@ -12,13 +12,14 @@ from sqlmodel import Session, col, select
 from data.home import Home
 from data.lifecycle import ENDED
 from data.sizes import size_of
-from data.tables import Checkpoint, Event, Round, Run, Version
+from data.tables import Checkpoint, Event, Job, Round, Run, Version
 
 LAST = 2  # checkpoints of a run that stay beside its best
 EVENT_DAYS = 30
+JOB_ENDED = ("completed", "failed", "cancelled")
 EVENTS_KEPT = ("round", "error")  # kinds that stay however old they are
 LEFTOVER_HOURS = 1  # an interrupted write is surely none under way by then
-PLACES = (".", "models", "checkpoints", "recipes", "backups", "runs/*", "runs/*/train-*")
+PLACES = (".", "models", "checkpoints", "recipes", "backups", "runs/*", "runs/*/train-*", "jobs/*")
 
 
 @dataclass(kw_only=True, slots=True, frozen=True)
@@ -65,13 +66,22 @@ def needed_checkpoints(session: Session, protected: Collection[str]) -> dict[str
         needed[version.adapter or ""] = f"is version {version.name}, which belongs to no run"
     for run in session.exec(select(Run)):
         needed |= _used_by(session, run)
-    return needed | dict.fromkeys(protected, "is deployed")
+    return needed | deployed(session) | dict.fromkeys(protected, "is deployed")
+
+
+def deployed(session: Session) -> dict[str, str]:
+    """Checkpoints that an endpoint answers with, each with that as its reason."""
+    query = select(Job).where(Job.type == "inference", col(Job.status).not_in(JOB_ENDED))
+    jobs = {job.spec.get("adapter"): job.id for job in session.exec(query)}
+    return {adapter: f"is deployed, by job {job}" for adapter, job in jobs.items() if adapter}
 
 
 def why_in_use(session: Session, checkpoint: str, protected: Collection[str]) -> str | None:
     """Why a checkpoint may not be deleted at present, even at a person's word; None when it may."""
     if checkpoint in protected:
         return "is deployed"
+    if checkpoint in (endpoints := deployed(session)):
+        return endpoints[checkpoint]
     holders = select(Version.run).where(Version.adapter == checkpoint)
     for run in session.exec(select(Run).where(col(Run.id).in_(holders))):
         reason = _used_by(session, run).get(checkpoint)

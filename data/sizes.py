@@ -9,6 +9,7 @@ PARTS = {
     "checkpoints": ("checkpoints",),
     "runs": ("runs",),
     "logs": ("logs",),
+    "vllm": ("vllm",),
     "backups": ("backups", "before-restore-*"),
 }
 

@@ -69,7 +69,9 @@ def child_environment() -> dict[str, str]:
         for name, value in os.environ.items()
         if name in PASSED_ON or name.startswith(PASSED_ON_PREFIXES)
     }
-    return {**kept, "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
+    # Cards are counted as the driver's tool counts them, not the fastest first.
+    fixed = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
+    return {**kept, **fixed}
 
 
 def is_alive(info: ChildInfo) -> bool:

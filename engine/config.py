@@ -84,8 +84,8 @@ def read_config(config: dict[str, Any], domain: Domain) -> RunConfig:
     }
     return RunConfig(
         preset=config.get("preset", "default"),
-        families=_families(domain, config.get("families"), "train"),
-        held_out=_families(domain, config.get("held_out"), "held_out"),
+        families=chosen_families(domain, config.get("families"), "train"),
+        held_out=chosen_families(domain, config.get("held_out"), "held_out"),
         harness=_changed(harness, config.get("harness", {})),
         limits=limits,
         lora=_changed(LoraSettings(), config.get("lora", {})),
@@ -94,7 +94,9 @@ def read_config(config: dict[str, Any], domain: Domain) -> RunConfig:
     )
 
 
-def _families(domain: Domain, chosen: list[dict[str, Any]] | None, role: str) -> tuple[Family, ...]:
+def chosen_families(
+    domain: Domain, chosen: list[dict[str, Any]] | None, role: str
+) -> tuple[Family, ...]:
     """The chosen families with their parameters, or all of the domain that have the role."""
     if chosen is None:
         return tuple(family for family in domain.families if family.role == role)

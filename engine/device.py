@@ -1,9 +1,9 @@
 """The device that models run on: the first NVIDIA card, else the CPU. Imports nothing heavy."""
 
 import os
-import shutil
-import subprocess
 from dataclasses import dataclass
+
+from engine.cards import read_cards
 
 
 @dataclass(kw_only=True, slots=True, frozen=True)
@@ -19,17 +19,15 @@ def find_device() -> Device:
     card = _first_card()
     if card is not None:
         return Device(name="cuda", label=card)
+    return Device(name="cpu", label=cpu_label())
+
+
+def cpu_label() -> str:
+    """The processor in words."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return Device(name="cpu", label=f"CPU, {cores} cores")
+    return f"CPU, {cores} cores"
 
 
 def _first_card() -> str | None:
-    if shutil.which("nvidia-smi") is None or os.environ.get("CUDA_VISIBLE_DEVICES") == "":
-        return None
-    command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-    try:
-        found = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    names = found.stdout.splitlines()
-    return names[0].strip() if names else None
+    cards = read_cards()
+    return cards[0].name if cards else None

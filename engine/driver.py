@@ -11,7 +11,7 @@ from data import crash, events, ledger
 from data.disk import is_full
 from data.inbox import Write
 from data.lifecycle import ENDED, move
-from data.store import StoreClosed
+from data.store import Reader, StoreClosed
 from data.tables import Control, Round, Run, now
 from engine.disk import disk_full, write_surely
 from engine.errors import CapReached, EngineError, Interrupted, NeedsMending
@@ -102,7 +102,8 @@ class Driver:
         return facts
 
     def _next_round(self, s: Session, facts: RunFacts) -> int | None:
-        """The round to do now, begun if it is new; None when the run is at its end."""
+        """The round to do now, begun if it is new; None when the run is at its end, or waits for
+        the hours in which rounds may start: then the scheduler takes it up again."""
         run = s.get_one(Run, self._id)
         rounds = _rounds(s, run.id)
         if rounds and rounds[-1].outcome is None:
@@ -110,6 +111,10 @@ class Driver:
         end = _end_of_run(s, run, rounds, facts)
         if end is not None:
             rest(s, run, *end)
+            return None
+        closed = "" if facts.dry else self._bench.machine.why_closed()
+        if closed:
+            _wait(s, run, closed)
             return None
         return _begin_round(s, run, len(rounds) + 1)
 
@@ -154,6 +159,21 @@ class Driver:
             log.warning("run %s: %s", self._id, disk_full(self._bench.home.path))
             return False
         return True
+
+
+def has_open_round(store: Reader, run: str) -> bool:
+    """Whether a run is in the middle of a round."""
+    query = select(Round.id).where(Round.run == run, col(Round.outcome).is_(None))
+    with store.read() as session:
+        return session.exec(query).first() is not None
+
+
+def _wait(s: Session, run: Run, reason: str) -> None:
+    """Nothing of the run is done until the scheduler takes it up again."""
+    run.reason, run.updated_at = reason, now()
+    s.add(run)
+    events.append(s, run.id, "message", reason)
+    events.show(s, run.id, phase=None, role=None, tool=None, text=None, done=None, total=None)
 
 
 def _kind(run: Run) -> str:

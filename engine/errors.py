@@ -16,6 +16,7 @@ EngineError
 ├── RequestRefused       what was asked of a deployed version cannot be answered as asked
 ├── EndpointNotReady     a deployed version is paused, ended or failed
 ├── HostGone             the process that answers for deployed versions ended or fell silent
+├── ProbeFailed          another adapter answered than the one that was asked
 ├── DrawExhausted        a split has too few fresh tasks for what is asked of it
 └── StepFailed           a phase cannot go on; the round ends with this reason
 """
@@ -91,6 +92,10 @@ class EndpointNotReady(EngineError):
 
 class HostGone(EngineError):
     """The process that answers for deployed versions ended or fell silent."""
+
+
+class ProbeFailed(EngineError):
+    """Another adapter, or none, answered where one was asked; what was answered is not used."""
 
 
 class DrawExhausted(EngineError):

@@ -9,7 +9,7 @@ from sqlmodel import Session, col, select
 
 from data.tables import Evaluation, Sample
 from engine import statistics
-from engine.facts import RunFacts
+from engine.facts import Facts
 from engine.identity import content_hash
 
 
@@ -29,10 +29,10 @@ class Scored:
 
 
 def record_evaluation(
-    session: Session, run: RunFacts, scored: Scored, graded: Sequence[Mapping[str, Any]]
+    session: Session, run: Facts, scored: Scored, graded: Sequence[Mapping[str, Any]]
 ) -> Evaluation:
     """Write one evaluation with its samples; the same one is written once."""
-    found = _find(session, run.id, scored)
+    found = _find(session, run, scored)
     if found is not None:
         return found
     scores = item_scores(graded)
@@ -40,7 +40,8 @@ def record_evaluation(
     estimate = statistics.estimate(known)
     evaluation = Evaluation(
         project_id=run.project_id,
-        run=run.id,
+        run=run.owner["run"],
+        job=run.owner["job"],
         round=scored.round,
         version=scored.version,
         version_hash=scored.version_hash,
@@ -112,10 +113,11 @@ def scores_of(session: Session, evaluation: Evaluation) -> dict[str, float | Non
     return item_scores([sample.model_dump() for sample in samples])
 
 
-def _find(session: Session, run: str, scored: Scored) -> Evaluation | None:
+def _find(session: Session, run: Facts, scored: Scored) -> Evaluation | None:
     return session.exec(
         select(Evaluation).where(
-            Evaluation.run == run,
+            Evaluation.run == run.owner["run"],
+            Evaluation.job == run.owner["job"],
             Evaluation.round == scored.round,
             Evaluation.version == scored.version,
             Evaluation.suite == scored.suite,
@@ -125,5 +127,6 @@ def _find(session: Session, run: str, scored: Scored) -> Evaluation | None:
     ).first()
 
 
-def _sample(run: RunFacts, evaluation: int, one: Mapping[str, Any]) -> Sample:
-    return Sample(evaluation=evaluation, project_id=run.project_id, run=run.id, **one)
+def _sample(run: Facts, evaluation: int, one: Mapping[str, Any]) -> Sample:
+    owner = run.owner["run"]
+    return Sample(evaluation=evaluation, project_id=run.project_id, run=owner, **one)

@@ -10,6 +10,7 @@ from typing import Any
 
 from data import events
 from data.home import Home
+from data.job_places import job_folder, log_name
 from data.store import Store
 from data.tables import Run
 from engine.config import RunConfig, read_config
@@ -55,6 +56,58 @@ class RunFacts:
         """The ledger accounts that this run's spend is charged to."""
         return [f"run:{self.id}", f"project:{self.project_id}"]
 
+    @property
+    def log_name(self) -> str:
+        """Under which name its events, its journal and its loss curve are kept."""
+        return self.id
+
+    @property
+    def owner(self) -> dict[str, str | None]:
+        """Whose the rows are that it writes."""
+        return {"run": self.id, "job": None}
+
+    @property
+    def folder(self) -> Path:
+        """Where it keeps its files."""
+        return self.home.run_folder(self.id)
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class JobFacts:
+    """Work that no loop started, as its phases see it; `spec` is what was asked for."""
+
+    id: str
+    project_id: str
+    secret: bytes  # decides which tasks it is measured on
+    simulated: bool
+    base_model: str
+    spec: dict[str, Any]
+    home: Home
+    dry: bool = False  # so that it reads like a run's
+
+    @property
+    def accounts(self) -> list[str]:
+        """The ledger accounts that its time is charged to."""
+        return [f"project:{self.project_id}"]
+
+    @property
+    def log_name(self) -> str:
+        """Under which name its events, its journal and its loss curve are kept."""
+        return log_name(self.id)
+
+    @property
+    def owner(self) -> dict[str, str | None]:
+        """Whose the rows are that it writes."""
+        return {"run": None, "job": self.id}
+
+    @property
+    def folder(self) -> Path:
+        """Where it keeps its files."""
+        return job_folder(self.home, self.id)
+
+
+Facts = RunFacts | JobFacts
+
 
 def read_facts(run: Run, library: Library, home: Home) -> RunFacts:
     """The facts of a run's row; a ValueError says which setting does not fit."""
@@ -83,7 +136,7 @@ def derived_seed(secret: bytes, text: str) -> int:
 class Tools:
     """What `execute` works with: models, folders, and ways to tell how far it is."""
 
-    facts: RunFacts
+    facts: Facts
     round: int
     step: str
     library: Library
@@ -102,7 +155,8 @@ class Tools:
 
     @property
     def run(self) -> str:
-        return self.facts.id
+        """Under which name it is told how far the work is."""
+        return self.facts.log_name
 
     @property
     def home(self) -> Home:

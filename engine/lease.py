@@ -15,7 +15,7 @@ from data.store import Store
 from data.tables import Lease, Reservation, Setting, now
 from engine.disk import disk_full, write_surely
 from engine.errors import CapReached, EngineError, Interrupted
-from engine.facts import RunFacts
+from engine.facts import Facts
 
 SLICE_SECONDS = 60
 MARGIN_SECONDS = 10  # how long ending the work may take once a renewal is refused
@@ -35,9 +35,9 @@ class HeldLease:
 
 @contextmanager
 def device_lease(
-    store: Store, run: RunFacts, round_: int, purpose: str, device: str
+    store: Store, run: Facts, round_: int, purpose: str, device: str
 ) -> Iterator[HeldLease]:
-    """Hold the device for a phase; CapReached when a cap has no room for the first slice.
+    """Hold the device for a phase of a run or a job; CapReached when a cap has no room for a slice.
 
     What an hour costs is asked at the beginning, so that a phase has one price.
 
@@ -90,7 +90,7 @@ def end_leftovers(session: Session, run: str | None = None) -> None:
 class _Paid:
     """Whose lease it is, and what one slice of it costs at most."""
 
-    run: RunFacts
+    run: Facts
     worst: int
 
 
@@ -99,7 +99,8 @@ def _begin(s: Session, paid: _Paid, round_: int, purpose: str, device: str) -> H
     lease = Lease(
         project_id=paid.run.project_id,
         device=device,
-        run=paid.run.id,
+        run=paid.run.owner["run"],
+        job=paid.run.owner["job"],
         round=round_,
         purpose=purpose,
         reservation=reservation,
@@ -115,7 +116,12 @@ def _reserve(s: Session, paid: _Paid) -> int:
     run = paid.run
     try:
         return ledger.reserve(
-            s, run.accounts, "device", paid.worst, project_id=run.project_id, run=run.id
+            s,
+            run.accounts,
+            "device",
+            paid.worst,
+            project_id=run.project_id,
+            run=run.owner["run"],
         )
     except ledger.CapExceeded as error:
         raise CapReached(str(error)) from None
@@ -145,7 +151,7 @@ def _renew(paid: _Paid, held: HeldLease, moment: float, micro_per_hour: int, s: 
     return lease.reservation
 
 
-def _end(s: Session, run: RunFacts, held: HeldLease, micro_per_hour: int) -> None:
+def _end(s: Session, run: Facts, held: HeldLease, micro_per_hour: int) -> None:
     lease = s.get_one(Lease, held.id)
     if lease.state != "held":  # a server that stops does not wait for ever
         return
@@ -156,7 +162,7 @@ def _end(s: Session, run: RunFacts, held: HeldLease, micro_per_hour: int) -> Non
 
 
 def _settle_slice(
-    s: Session, run: RunFacts, held: HeldLease, lease: Lease, moment: float, micro_per_hour: int
+    s: Session, run: Facts, held: HeldLease, lease: Lease, moment: float, micro_per_hour: int
 ) -> None:
     elapsed = min(moment - held.since, SLICE_SECONDS + MARGIN_SECONDS)  # what is reserved
     ledger.settle(s, held.reservation, _cost(elapsed, micro_per_hour))

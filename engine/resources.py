@@ -2,6 +2,7 @@
 
 import json
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from sqlmodel import Session, col, select
@@ -48,9 +49,11 @@ class BaseModels:
 class Worker:
     """The worker of this server's device, made when a run first needs it."""
 
-    def __init__(self, store: Store, home: Home, device: str) -> None:
-        self._store, self._home, self._device = store, home, device
+    def __init__(self, store: Store, home: Home, device: Callable[[], str]) -> None:
+        """`device` says where to train as of now; a change acts once a call under way has ended."""
+        self._store, self._home, self._choose = store, home, device
         self._lock = threading.Lock()
+        self._device = ""  # that of the engine
         self._engine: WorkerEngine | None = None
 
     def ready(self, base: ModelRef, stop: Stop) -> ModelEngine:
@@ -63,16 +66,31 @@ class Worker:
         return engine
 
     def _get(self) -> WorkerEngine:
+        device = self._choose()
         with self._lock:
+            if self._engine is not None and device != self._device and self._engine.rest():
+                self._engine = None
             if self._engine is None:
+                record, forget = child_records(self._store, "worker")
+                self._device = device
                 self._engine = WorkerEngine(
                     log_dir=self._home.logs,
                     device=self._device,
                     precision=self._kept_precision(),
-                    record_child=self._record,
-                    forget_child=self._forget,
+                    record_child=record,
+                    forget_child=forget,
                 )
             return self._engine
+
+    def device(self) -> str:
+        """Where it trains as of now, by torch's name."""
+        return self._choose()
+
+    def rest(self) -> None:
+        """End the worker's process while nobody needs it, so that its memory is free."""
+        with self._lock:
+            if self._engine is not None:
+                self._engine.rest()
 
     def close(self, seconds: float) -> None:
         """End the worker's process; a call under way has `seconds` to leave by itself."""
@@ -82,7 +100,8 @@ class Worker:
 
     @property
     def _precision_file(self) -> Path:
-        return self._home.path / f"precision-{self._device}.json"
+        kind = self._device.partition(":")[0]
+        return self._home.path / f"precision-{kind}.json"
 
     def _kept_precision(self) -> str | None:
         """What an earlier start measured, so that a run keeps one precision across restarts."""
@@ -92,21 +111,30 @@ class Worker:
         except (OSError, ValueError, KeyError):
             return None
 
-    def _record(self, info: ChildInfo) -> None:
+
+Recorder = Callable[[ChildInfo], None]
+
+
+def child_records(store: Store, purpose: str) -> tuple[Recorder, Recorder]:
+    """Two functions that note a child's start and its end, so that no later start overlooks it."""
+
+    def record(info: ChildInfo) -> None:
         child = Child(
             pid=info.pid,
             pgid=info.pgid,
             started=str(info.started),
             command=info.command,
-            purpose="worker",
+            purpose=purpose,
         )
-        self._store.write(lambda s: s.add(child))
+        store.write(lambda s: s.add(child))
 
-    def _forget(self, info: ChildInfo) -> None:
+    def forget(info: ChildInfo) -> None:
         def change(s: Session) -> None:
             query = select(Child).where(Child.pid == info.pid, col(Child.ended_at).is_(None))
             for child in s.exec(query):
                 child.ended_at = now()
                 s.add(child)
 
-        self._store.write(change)
+        store.write(change)
+
+    return record, forget

@@ -22,13 +22,18 @@ from data.tables import INSERTED, Child, Control, GatewayModel, Run, Server, now
 from engine import controls
 from engine.children import ChildInfo, end_child
 from engine.disk import LEAST_BYTES, disk_full, write_surely
-from engine.driver import CALM_SECONDS, INTERRUPTED, Driver
+from engine.driver import CALM_SECONDS, INTERRUPTED, Driver, has_open_round
 from engine.executor import LocalExecutor
 from engine.facts import Library
+from engine.hand_jobs import HandJobs
+from engine.machine import Machine
 from engine.models import simulated
 from engine.models.gateway import Gateway
 from engine.resources import BaseModels, Worker
 from engine.run_end import rest, settle_leftovers
+from engine.serving import endpoint_rows
+from engine.serving.endpoints import Endpoints
+from engine.serving.students import Students
 from engine.stage import Bench
 
 log = logging.getLogger(__name__)
@@ -41,9 +46,9 @@ STOP_SECONDS = 15.0  # for what is in flight, from the first word of the stop on
 class EngineSettings:
     """What an engine is told at start.
 
-    `device` is torch's name of it, `pace_seconds` the time that a simulated model takes for an
-    answer, `gguf` the embedded model's file and `gguf_sha256` what it must be, `least_free` the
-    bytes that must be free before a phase begins.
+    `device` is torch's name of it where no setting names another, `pace_seconds` the time that a
+    simulated model takes for an answer, `gguf` the embedded model's file and `gguf_sha256` what it
+    must be, `least_free` the bytes that must be free before a phase begins.
     """
 
     device: str
@@ -60,7 +65,10 @@ class Engine:
         self, store: Store, home: Home, library: Library, settings: EngineSettings
     ) -> None:
         self._store = store
-        self._worker = Worker(store, home, settings.device)
+        self.machine = Machine(store, home, library, settings.device)
+        worker = Worker(store, home, self.machine.train_device)
+        self._students = Students(store, home, worker)
+        self.machine.rest_worker = self._students.rest
         self._stopping = threading.Event()
         self._drivers: dict[str, threading.Thread] = {}
         self._live: str | None = None  # the run that has the device
@@ -80,11 +88,14 @@ class Engine:
             gateway=Gateway(store, settings.pace_seconds, self._stopping.is_set),
             executor=LocalExecutor(),
             epoch=epoch,
-            device=settings.device,
+            machine=self.machine,
             pace=settings.pace_seconds,
             least_free=settings.least_free,
             base_model=BaseModels(home, settings.gguf, settings.gguf_sha256),
         )
+        base, stopped = self._bench.base_model, self._stopping.is_set
+        self.endpoints = Endpoints(store, home, base, self.machine, stopped)
+        self._hand = HandJobs(self._bench, self._students.ready, self._stopping.is_set)
         self._timer: Any = None
 
     def start(self) -> None:
@@ -128,10 +139,11 @@ class Engine:
             self._timer.stop()  # no tick may add a driver from here on
             self._timer = None
         deadline = self._interrupted_at + STOP_SECONDS
-        for thread in self._drivers.values():
+        for thread in [*self._drivers.values(), *self._hand.threads]:
             thread.join(max(0.0, deadline - time.monotonic()))
         left = {run for run, thread in self._drivers.items() if thread.is_alive()}
-        self._worker.close(seconds=max(0.0, deadline - time.monotonic()))
+        self.endpoints.close()
+        self._students.close(seconds=max(0.0, deadline - time.monotonic()))
         try:
             write_surely(self._store, lambda s: _close_server(s, left))
             crash.point("after_server_end")
@@ -151,7 +163,9 @@ class Engine:
             driven = set(self._drivers)
             self._store.write(lambda s: controls.carry_out(s, driven, domains))
             crash.point("after_controls")
+        self._hand.look(self._live)
         self._give_drivers("running", "starting")
+        self.endpoints.look()
 
     def _give_drivers(self, *states: str) -> None:
         for run in _wanting(self._store, states):
@@ -166,19 +180,28 @@ class Engine:
         return reason is None
 
     def _take_up(self, run: Run) -> None:
-        """Drive the run in a thread of its own, unless another live run has the device."""
-        if run.mode == "live" and self._live is not None:
-            self._wait_for_device(run)
+        """Drive the run in a thread of its own, unless it has to wait."""
+        why = self._why_waits(run) if run.mode == "live" else None
+        if why:
+            self._let_wait(run, why)
             return
         if run.mode == "live":
             self._live = run.id
-        driver = Driver(self._bench, self._worker.ready, run.id, self._stopping.is_set)
+        driver = Driver(self._bench, self._students.ready, run.id, self._stopping.is_set)
         thread = threading.Thread(target=driver, name=f"run-{run.id}", daemon=True)
         self._drivers[run.id] = thread
         thread.start()
 
-    def _wait_for_device(self, run: Run) -> None:
-        reason = f"waits for the device, held by {self._live}"
+    def _why_waits(self, run: Run) -> str | None:
+        """What a live run waits for: the device, the hours in which rounds may start, memory."""
+        holder = self._live or self._hand.holder
+        if holder is not None:
+            return f"waits for the device, held by {holder}"
+        if not has_open_round(self._store, run.id) and (closed := self.machine.why_closed()):
+            return closed
+        return self.machine.why_no_room(run)
+
+    def _let_wait(self, run: Run, reason: str) -> None:
         if run.reason != reason:
             self._store.write(lambda s: _set_reason(s, run.id, reason))
 
@@ -201,7 +224,7 @@ def _has_requests(store: Store) -> bool:
 
 def _set_reason(s: Session, run_id: str, reason: str) -> None:
     run = s.get_one(Run, run_id)
-    run.reason = reason
+    run.reason, run.updated_at = reason, now()
     s.add(run)
 
 
@@ -225,6 +248,7 @@ def _end_children(store: Store) -> None:
 def _recover(s: Session) -> int:
     """What a server that died left behind: leases, calls and half-done steps; the new epoch."""
     settle_leftovers(s)
+    endpoint_rows.recover(s)
     for run in s.exec(select(Run).where(Run.state == "paused", Run.reason == INTERRUPTED)):
         move(s, run, "running", None)
     for model in simulated.gateway_rows():

@@ -19,12 +19,13 @@ from data.tables import now
 from engine.disk import check_room, disk_full
 from engine.errors import EngineError, Interrupted, NeedsMending, StepFailed
 from engine.executor import LocalExecutor
-from engine.facts import Library, RunFacts, Tools
+from engine.facts import Facts, JobFacts, Library, Tools
 from engine.lease import HeldLease, device_lease
+from engine.machine import Machine
 from engine.models import gateway_student
 from engine.models.gateway import CallPlace, Gateway
 from engine.sandbox.owner import instance_of
-from engine.students import student_for
+from engine.students import local_student, student_for
 from engine.types import ModelEngine, ModelRef, Stop
 from engine.verdicts import Verdicts
 
@@ -37,6 +38,7 @@ ROLES = {
     "admit": "verifier",
     "data_audit": "auditor",
     "train": "student",
+    "evaluate": "student",
     "develop": "student",
     "blind": "student",
     "audit": "auditor",
@@ -46,7 +48,7 @@ HIDDEN = frozenset({"develop", "blind"})  # phases whose tasks no operator may r
 
 @dataclass(kw_only=True, slots=True, frozen=True)
 class Bench:
-    """What a server has for every run: store, models, device, executor."""
+    """What a server has for every run: store, models, machine, executor."""
 
     home: Home
     store: Store
@@ -54,16 +56,16 @@ class Bench:
     gateway: Gateway
     executor: LocalExecutor
     epoch: int
-    device: str
+    machine: Machine
     pace: float  # seconds that a simulated model takes for an answer
     least_free: int  # bytes that must be free before a phase begins
     base_model: Callable[[str], ModelRef]
 
 
 class Stage:
-    """Does the phases of one run."""
+    """Does the phases of one run, or of one job that no loop started."""
 
-    def __init__(self, bench: Bench, run: RunFacts, worker: ReadyWorker, stop: Stop) -> None:
+    def __init__(self, bench: Bench, run: Facts, worker: ReadyWorker, stop: Stop) -> None:
         self._bench, self._run, self._worker, self._stop = bench, run, worker, stop
         self._verdicts = Verdicts(run.secret, instance_of(run.home.path), run.id)
 
@@ -75,7 +77,7 @@ class Stage:
         """
         store, run = self._bench.store, self._run
         with store.read() as session:
-            recorded = journal.result_of(session, run.id, number, phase.NAME)
+            recorded = journal.result_of(session, run.log_name, number, phase.NAME)
             if recorded is not None:
                 return recorded
             check_room(self._bench.home.path, self._bench.least_free)
@@ -126,7 +128,10 @@ class Stage:
         if not phase.USES_DEVICE or run.dry:
             yield None
             return
-        with device_lease(bench.store, run, number, phase.NAME, bench.device) as lease:
+        with (
+            bench.machine.phase(run, phase.NAME) as device,
+            device_lease(bench.store, run, number, phase.NAME, device) as lease,
+        ):
             yield lease
 
     def _tools(self, phase: ModuleType, number: int, lease: HeldLease | None) -> Tools:
@@ -136,6 +141,10 @@ class Stage:
             return self._stop() or (lease is not None and lease.refused is not None)
 
         def student() -> ModelEngine:
+            if isinstance(run, JobFacts):
+                return local_student(
+                    run.base_model, bench.base_model, self._worker, bench.pace, stop
+                )
             place = CallPlace(run=run, round=number, step=phase.NAME, role="student")
             return student_for(
                 place, bench.gateway, bench.base_model, self._worker, bench.pace, stop
@@ -146,7 +155,7 @@ class Stage:
             round=number,
             step=phase.NAME,
             library=bench.library,
-            folder=Path(run.home.run_folder(run.id)),
+            folder=run.folder,
             store=bench.store,
             find_student=student,
             gateway=bench.gateway,
@@ -165,11 +174,11 @@ def _unexpected(phase: ModuleType, error: Exception) -> str:
     return f"{kind} in {Path(last.filename).name}, line {last.lineno}"
 
 
-def _begin(s: Session, run: RunFacts, number: int, name: str, epoch: int) -> int:
-    step = journal.intend(s, run.id, number, name, epoch)
+def _begin(s: Session, run: Facts, number: int, name: str, epoch: int) -> int:
+    step = journal.intend(s, run.log_name, number, name, epoch)
     events.show(
         s,
-        run.id,
+        run.log_name,
         round=number,
         phase=name,
         role=ROLES.get(name, "engine"),
@@ -186,7 +195,7 @@ def _begin(s: Session, run: RunFacts, number: int, name: str, epoch: int) -> int
 def _record(
     s: Session,
     phase: ModuleType,
-    run: RunFacts,
+    run: Facts,
     number: int,
     step: int,
     work: dict[str, Any],
@@ -198,6 +207,6 @@ def _record(
     journal.finish(s, step, summary, seconds)
     role = ROLES.get(phase.NAME, "engine")
     text = f"{phase.NAME.replace('_', ' ')}: {summary['text']}"
-    events.append(s, run.id, "tool_result", text, role=role, tool=phase.NAME)
+    events.append(s, run.log_name, "tool_result", text, role=role, tool=phase.NAME)
     crash.point("in_record")
     return summary

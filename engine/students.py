@@ -21,6 +21,17 @@ def student_for(
     run: RunFacts = place.run
     if run.dry:
         return GatewayStudent(gateway, run.config.student_model or simulated.STUDENT, place)
-    if run.base_model in simulated.MODELS:
+    return local_student(run.base_model, base_model, worker, pace, stop)
+
+
+def local_student(
+    name: str,
+    base_model: Callable[[str], ModelRef],
+    worker: Callable[[ModelRef, Stop], ModelEngine],
+    pace: float,
+    stop: Stop,
+) -> ModelEngine:
+    """The engine that answers and trains with a base model of this machine."""
+    if name in simulated.MODELS:
         return simulated.SimulatedWorker(pace)
-    return worker(base_model(run.base_model), stop)
+    return worker(base_model(name), stop)

@@ -322,6 +322,15 @@ class TrainResult:
     peak_on: str | None = None
 
 
+@dataclass(kw_only=True, slots=True, frozen=True)
+class LabelAsk:
+    """One question that a model answers with one of some labels, read without decoding."""
+
+    key: str
+    messages: list[Message]
+    labels: tuple[str, ...]
+
+
 class Stop(Protocol):
     """Asked between batches and steps; true means end soon, keeping what is done."""
 
@@ -356,6 +365,19 @@ class ModelEngine(Protocol):
 
     def close(self) -> None:
         """End whatever the engine keeps running."""
+        ...
+
+
+class LabelReader(Protocol):
+    """What can read labels: an engine that has the logits, so neither a gateway nor a twin."""
+
+    def read_labels(
+        self, model: ModelRef, asks: Sequence[LabelAsk], stop: Stop
+    ) -> list[dict[str, float]]:
+        """For each ask, in order, the log probability that its answer begins with each label.
+
+        RequestRefused where a label cannot be told apart; Interrupted when `stop` says so.
+        """
         ...
 
 
@@ -415,8 +437,11 @@ class Completions(Protocol):
     HostGone, ModelUnavailable.
     """
 
-    def ask(self, job: str, route: str, body: Mapping[str, Any], actor: str) -> dict[str, Any]:
-        """The whole answer; who asked and its usage are recorded."""
+    def ask(
+        self, job: str, route: str, body: Mapping[str, Any], actor: str, left: Stop
+    ) -> dict[str, Any]:
+        """The whole answer; who asked and its usage are recorded. `left` says whether the caller
+        has gone, for whom a host that can do so writes no more."""
         ...
 
     def stream(

@@ -4,8 +4,8 @@ Commands come and reports go as JSON lines over that socket alone. Standard outp
 log, in which no prompt or answer appears: sealed tasks pass through here. The process ends when its
 parent does, by the kernel's signal and by the end of the socket.
 
-Commands: load, generate, train, stop, quit. Reports: hello, beat, loaded, answers, step, trained,
-done, error.
+Commands: load, generate, complete, read_labels, train, stop, quit. Reports: hello, beat, loaded,
+answers, piece, refused, labels, step, trained, done, error.
 """
 
 import argparse
@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 from data.disk import is_full
 from engine.children import die_with_parent
 from engine.disk import disk_full
-from engine.errors import DiskFull, EngineError, Interrupted, ModelUnavailable
-from engine.types import Answer, Ask, LoraSettings, ModelRef, TrainJob, TrainProgress
+from engine.errors import DiskFull, EngineError, Interrupted, ModelUnavailable, RequestRefused
+from engine.types import Answer, Ask, LabelAsk, LoraSettings, ModelRef, TrainJob, TrainProgress
 
 if TYPE_CHECKING:
     from engine.models.weights import Loaded
@@ -73,6 +73,7 @@ class Worker:
     def serve(self) -> None:
         """Run commands in order; an error is reported and the next command is served."""
         handlers = {"load": self.load, "generate": self.generate, "train": self.train}
+        handlers |= {"complete": self.complete, "read_labels": self.read_labels}
         self.say("hello", pid=os.getpid())
         while True:
             command = self.commands.get()
@@ -120,17 +121,54 @@ class Worker:
         )
         note(f"answered {len(asks)} asks with adapter {loaded.adapter_hash}")
 
+    def complete(self, command: dict[str, Any]) -> None:
+        """Write one answer, reported in pieces."""
+        from engine.models.complete import Wanted, complete
+        from engine.models.weights import wear
+
+        loaded = self.need_model()
+        wear(loaded, ModelRef(**command["model"]))
+        wanted = Wanted.from_plain(command["wanted"])
+        try:
+            complete(loaded, wanted, self.tell_piece, self.stop_check(command), self.count)
+        except RequestRefused as refused:
+            self.say("refused", code=refused.code, text=str(refused))
+
+    def read_labels(self, command: dict[str, Any]) -> None:
+        """Read label probabilities in batches, each reported as it is finished."""
+        from engine.models.labels import read_labels
+        from engine.models.weights import wear
+
+        loaded = self.need_model()
+        wear(loaded, ModelRef(**command["model"]))
+        asks = [LabelAsk(**{**ask, "labels": tuple(ask["labels"])}) for ask in command["asks"]]
+        stop, share = self.stop_check(command), command["share"]
+        try:
+            read_labels(loaded, asks, self.tell_labels, stop, self.count, share)
+            note(f"read labels of {len(asks)} asks with adapter {loaded.adapter_hash}")
+        except RequestRefused as refused:
+            self.say("refused", code=refused.code, text=str(refused))
+
+    def tell_labels(self, read: dict[str, dict[str, float]]) -> None:
+        self.say("labels", read=read)
+
+    def tell_piece(self, piece: dict[str, Any]) -> None:
+        self.say("piece", piece=piece)
+
     def hand_over(self, answers: list[Answer]) -> None:
         self.say("answers", answers=[asdict(answer) for answer in answers])
 
     def train(self, command: dict[str, Any]) -> None:
         """Train an adapter, with a report after every step."""
         from engine.models.lora import train
+        from engine.models.peak import begin_measuring, measured_peak
 
         job = job_from(command["job"])
+        device = self.need_model().device
+        begin_measuring(device)
         try:
             result = train(
-                self.need_model(),
+                self.need_model(job.settings.quantize),
                 job,
                 self.report_step,
                 self.stop_check(command),
@@ -143,7 +181,8 @@ class Worker:
                 raise disk_full(Path(job.state_dir)) from error
             raise
         note(f"trained {result.steps} steps to adapter {result.adapter_hash}")
-        self.say("trained", result=asdict(result))
+        peak, kind = measured_peak(device), device.partition(":")[0]
+        self.say("trained", result=asdict(replace(result, peak_bytes=peak, peak_on=kind)))
 
     def tell(self, text: str) -> None:
         """Log a line that the next step's report carries as well."""
@@ -154,9 +193,15 @@ class Worker:
         told, self.told = "; ".join(self.told) or None, []
         self.say("step", progress=asdict(replace(progress, note=told)))
 
-    def need_model(self) -> "Loaded":
+    def need_model(self, quantize: str | None = None) -> "Loaded":
+        """The base in memory, loaded again where the work needs it in other bits."""
+        from engine.models.weights import load_again
+
         if self.loaded is None:
             raise ModelUnavailable("no base model is loaded in the worker")
+        if self.loaded.quantize != quantize or self.loaded.model is None:
+            self.loaded = load_again(self.loaded, quantize)
+            note(f"loaded {self.loaded.name} again, bits: {quantize or 'as they are'}")
         return self.loaded
 
     def stop_check(self, command: dict[str, Any]) -> Callable[[], bool]:

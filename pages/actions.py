@@ -12,11 +12,12 @@ from app.shapes import Live, RunDetail, RunSummary
 from pages import run_dialogs
 from pages.acting import Acting
 from pages.browser import address
+from pages.deploy import deploy, of_run
 from pages.live import Panel
 from pages.offers import Offer, offers
 from pages.parts import box, icon, text
 
-MENU = frozenset({"new", "download"})
+MENU = frozenset({"new", "deploy", "download"})
 DIALOGS: dict[str, Callable[[Acting, RunDetail, Live], None]] = {
     "steer": run_dialogs.steer,
     "stop": run_dialogs.stop,
@@ -37,6 +38,9 @@ async def act(acting: Acting, action: str, run: str) -> None:
         detail = await asyncio.to_thread(acting.service.run_detail, caller, run)
         if action == "download":
             download(acting, caller, detail)
+            return
+        if action == "deploy":
+            await deploy(acting, of_run(detail))
             return
         live = await asyncio.to_thread(acting.service.run_live, caller, run, 0, 1, True)
     except ServiceError as error:

@@ -11,11 +11,16 @@ from app.caller import Caller
 from app.errors import ServiceError
 from app.service import Service
 from app.shapes import Device
-from pages import look
+from pages import device_box, look
 from pages.browser import Theme
 from pages.live import Panel
 from pages.parts import box, icon, text
 
+EXPERIMENT = {
+    "/jobs": ("Jobs", "sym_o_work"),
+    "/checkpoints": ("Checkpoints", "sym_o_deployed_code"),
+    "/inference": ("Inference", "sym_o_dns"),
+}
 SETTINGS = {
     "/settings/keys": ("Keys", "sym_o_key"),
     "/settings/people": ("People", "sym_o_group"),
@@ -65,7 +70,10 @@ def frame(visitor: Visitor, service: Service, project: str, at: str = "/") -> It
         text("RSI LOOPS", "pw-nav-h", "div")
         with _entry("/", "Model", "sym_o_model_training", at):
             text(_run_count(visitor.caller, service), "n")
-        text("SETTINGS", "pw-nav-h", "div")
+        text("Experiment", "pw-nav-h", "div")
+        for path, (word, icon_name) in EXPERIMENT.items():
+            _entry(path, word, icon_name, at)
+        text("Settings", "pw-nav-h", "div")
         for path, (word, icon_name) in SETTINGS.items():
             if path != "/settings/people" or "admin" in visitor.caller.capabilities:
                 _entry(path, word, icon_name, at)
@@ -128,7 +136,7 @@ class DeviceBox:
         self._visitor, self._service = visitor, service
         self.read()
         with box("pw-devbox"):
-            self._panel = Panel(self._draw, lambda: self._device)
+            self._panel = Panel(lambda: device_box.draw(self._said()), self._said)
 
     def read(self) -> None:
         """Ask again; touches no element, so that a thread may do it."""
@@ -140,13 +148,5 @@ class DeviceBox:
         """Show what was read last."""
         self._panel.refresh()
 
-    def _draw(self) -> None:
-        device = self._device
-        if device is None:
-            text("Device not known", "pw-small pw-2 pw-ell", "div")
-            return
-        text(device.name, "pw-small pw-strong pw-ell", "div")
-        held = ", ".join(part for part in (device.purpose, device.run) if part)
-        text(held[:1].upper() + held[1:] if held else "Idle", "pw-small pw-2 pw-ell", "div")
-        waiting = f"Next: {', '.join(device.waiting)}" if device.waiting else "Nothing waits"
-        text(waiting, "pw-small pw-3 pw-ell", "div")
+    def _said(self) -> device_box.Words | None:
+        return device_box.in_words(self._device) if self._device is not None else None

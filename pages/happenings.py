@@ -132,7 +132,8 @@ def jobs_card(run: str, jobs: list[JobShape]) -> None:
 
 def _job(job: JobShape, name: str) -> None:
     with box(tag="tr"):
-        text(name, "pw-mono", "td").props["title"] = job.job_id
+        with box("pw-mono", "td"), ui.link(target=f"/jobs/{job.job_id}"):
+            text(name).props["title"] = job.job_id
         text(job.type, tag="td")
         text(str(job.round) if job.round is not None else words.DASH, "pw-num", "td")
         with box(tag="td"):

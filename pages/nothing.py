@@ -15,16 +15,16 @@ from pages.parts import box, icon, text
 TITLE = "Nothing is here"
 
 
-def nothing(message: str, why: str) -> None:
-    """The body of such a page: what is not there, and why that may be."""
+def nothing(message: str, why: str, back: tuple[str, str] = ("/", "All model loops")) -> None:
+    """The body of such a page: what is not there, why that may be, and where there is more."""
     with box("pw-head pw-head-plain", "header"):
         text(TITLE, "pw-h1", "h1")
     with box("pw-page"), box("pw-card pw-nothing", "section"):
         text(message, "pw-strong pw-ink pw-break", "div")
         text(why, tag="div")
-        with ui.link(target="/").classes("pw-back"):
+        with ui.link(target=back[0]).classes("pw-back"):
             icon("sym_o_arrow_back")
-            text("All model loops")
+            text(back[1])
 
 
 def nothing_here(

@@ -25,8 +25,7 @@ def offers(run: RunSummary, caller: Caller) -> list[Offer]:
     """Everything that makes sense for the run, the most likely first; a viewer only reads."""
     if run.state not in READABLE:
         return []
-    kept = [Offer("download", f"Download {run.best_version}", "sym_o_download")]
-    kept = kept if run.best_version and run.best_version != BASE and not run.replay else []
+    kept = _of_best(run, caller)
     if "training.run" not in caller.capabilities:
         return kept
     found = []
@@ -38,6 +37,19 @@ def offers(run: RunSummary, caller: Caller) -> list[Offer]:
     found.append(Offer("extend", "Extend…", "sym_o_more_time"))
     found.append(Offer("new", "New from this", "sym_o_content_copy"))
     return found + kept
+
+
+def _of_best(run: RunSummary, caller: Caller) -> list[Offer]:
+    """What can be done with the best version, of which there are weights."""
+    best = run.best_version
+    if best is None or run.replay or run.simulated or run.mode == "dry":
+        return []
+    found = []
+    if "deploy" in caller.capabilities:
+        found.append(Offer("deploy", f"Deploy {best}…", "sym_o_rocket_launch"))
+    if best != BASE:
+        found.append(Offer("download", f"Download {best}", "sym_o_download"))
+    return found
 
 
 def _no_stop(run: RunSummary, caller: Caller) -> str | None:

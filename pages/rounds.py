@@ -5,7 +5,15 @@ from typing import Any
 
 from nicegui import ui
 
-from app.shapes import Admission, AuditShape, Followed, Interval, RoundShape, RunDetail
+from app.shapes import (
+    Admission,
+    AuditShape,
+    Followed,
+    Interval,
+    MemoryUse,
+    RoundShape,
+    RunDetail,
+)
 from pages import states, words
 from pages.evaluations import difference_in
 from pages.live import Part
@@ -58,7 +66,7 @@ def _row(run: RunDetail, one: RoundShape) -> dict[str, Any]:
         "time": words.duration(_seconds(one)),
         "reason": one.reason or "",
         "summary": one.summary,
-        "settings": _settings(one.settings),
+        "settings": [*_settings(one.settings), *_memory(one.memory)],
         "reasoning": str(one.settings.get("reasoning") or ""),
         "followed": [_followed(said) for said in one.followed],
         "families": _mix(one.rows_by_family),
@@ -115,6 +123,15 @@ def _settings(plan: dict[str, Any]) -> list[dict[str, str]]:
     }
     told = {term: value for term, value in lines.items() if value not in (None, {}, [])}
     return [{"term": term, "value": words.one_line(value)} for term, value in told.items()]
+
+
+def _memory(found: MemoryUse | None) -> list[dict[str, str]]:
+    """The most memory that the round's training took."""
+    if found is None:
+        return []
+    where = "main memory" if found.on == "cpu" else "the card"
+    value = f"{words.size(found.peak_bytes)} of {where}, measured"
+    return [{"term": "Memory at its peak", "value": value}]
 
 
 def _reasons(because: list[dict[str, Any]]) -> str | None:

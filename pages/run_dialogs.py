@@ -1,18 +1,16 @@
 """The dialogs of a run's actions: what will happen, what is lost, and the refusal if there is one."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from nicegui import ui
-from nicegui.elements.mixins.validation_element import ValidationElement
 
 from app.caller import Caller
 from app.shapes import Live, RunDetail, RunSummary
 from pages import words
 from pages.acting import Acting
-from pages.ask import ask, place_refusal
 from pages.offers import when_stopped
 from pages.parts import box, hint, text
+from pages.request import request
 from pages.settings_parts import buttons, dialog
 
 LONGEST = 4000
@@ -22,7 +20,6 @@ CAPS = {
     "max_cost_usd": "Total spend cap, USD",
     "max_model_requests": "Model request cap",
 }
-Fields = Mapping[str, ValidationElement[Any]]
 
 
 def steer(acting: Acting, run: RunDetail, live: Live) -> None:
@@ -39,7 +36,7 @@ def steer(acting: Acting, run: RunDetail, live: Live) -> None:
         def call(caller: Caller) -> None:
             acting.service.steer(caller, run.run, str(said.value or ""))
 
-        buttons(opened, "Send", _request(acting, opened, note, call, {"text": said}))
+        buttons(opened, "Send", request(acting, opened, note, call, {"text": said}))
 
 
 def delivery(run: RunDetail, phase: str | None) -> str:
@@ -65,7 +62,7 @@ def stop(acting: Acting, run: RunDetail, _live: Live) -> None:
         def call(caller: Caller) -> None:
             acting.service.control(caller, run.run, "stop")
 
-        buttons(opened, "Stop", _request(acting, opened, note, call), negative=True)
+        buttons(opened, "Stop", request(acting, opened, note, call), negative=True)
 
 
 def stop_lines(run: RunSummary) -> list[str]:
@@ -98,7 +95,7 @@ def resume(acting: Acting, run: RunDetail, _live: Live) -> None:
         def call(caller: Caller) -> None:
             acting.service.control(caller, run.run, "resume")
 
-        buttons(opened, "Resume", _request(acting, opened, note, call))
+        buttons(opened, "Resume", request(acting, opened, note, call))
 
 
 def resume_lines(run: RunSummary) -> list[str]:
@@ -143,7 +140,7 @@ def extend(acting: Acting, run: RunDetail, _live: Live) -> None:
             rounds = whole(fields["rounds"].value)
             acting.service.control(caller, run.run, "extend", rounds=rounds, limits=raised or None)
 
-        buttons(opened, "Extend", _request(acting, opened, note, call, fields))
+        buttons(opened, "Extend", request(acting, opened, note, call, fields))
 
 
 def _number(name: str, label: str, value: float, *, least: float) -> ui.number:
@@ -158,29 +155,3 @@ def whole(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return None if value in ("", None) else value
-
-
-def _request(
-    acting: Acting,
-    opened: ui.dialog,
-    note: ui.element,
-    call: Any,
-    fields: Fields | None = None,
-) -> Any:
-    """Send a request once, however often the button is clicked; closed when it is accepted."""
-    sent = False
-
-    async def send() -> None:
-        nonlocal sent
-        if sent:
-            return
-        sent = True
-        refused = await ask(acting.visitor, call)
-        if refused is not None:
-            sent = False
-            place_refusal(refused, fields or {}, note)
-            return
-        opened.close()
-        await acting.done()
-
-    return send

@@ -14,7 +14,8 @@ from pages.browser import Address
 from pages.empty import no_match, no_runs
 from pages.frame import DeviceBox, Visitor, frame
 from pages.live import Panel, Poll
-from pages.parts import box, icon, named, text, trouble
+from pages.pager import Pager
+from pages.parts import box, icon, text, trouble
 from pages.runs_table import MENU, row, runs_table
 
 STATES = {
@@ -25,9 +26,6 @@ STATES = {
     "stopped": ("Stopped", "stopped"),
     "failed": ("Failed", "failed"),
 }
-PAGE_SIZES = [10, 25, 50, 100]
-PAGE_SIZE = 25
-MOST_DIGITS = 12  # of a number in the address
 
 
 def runs_page(visitor: Visitor, service: Service, access: Access, query: dict[str, str]) -> None:
@@ -45,18 +43,13 @@ class Listing:
         self._service = service
         self._all_columns = False
         self._table: ui.table | None = None
+        self._pager = Pager(query, self._show)
         self._ask(query)
         self.read()
 
     def _ask(self, query: dict[str, str]) -> None:
         self.q = query.get("q", "")[:64]
         self.state = query.get("state", "") if query.get("state", "") in STATES else ""
-        self.limit = _whole(query.get("limit"), PAGE_SIZE)
-        if self.limit not in PAGE_SIZES:
-            self.limit = PAGE_SIZE
-        self.cursor = query.get("cursor")
-        self.start = _whole(query.get("start"), 0) if self.cursor else 0
-        self._back: list[tuple[str | None, int]] = []
 
     def read(self) -> None:
         """Ask the service; what it refuses stays as text to show."""
@@ -65,8 +58,8 @@ class Listing:
         try:
             self.page = self._service.list_runs(
                 self._visitor.caller,
-                limit=self.limit,
-                cursor=self.cursor,
+                limit=self._pager.limit,
+                cursor=self._pager.cursor,
                 state=self.state or None,
                 q=self.q or None,
             )
@@ -112,7 +105,7 @@ class Listing:
         page = self.page
         runs = [run.run for run in page.items] if page else []
         rest = (page.hint, page.total, page.next_cursor, self._has_runs) if page else ()
-        return (runs, rest, self.error, self._all_columns, self.start, self.limit)
+        return (runs, rest, self.error, self._all_columns, self._pager.start, self._pager.limit)
 
     def refresh(self) -> None:
         """Read again and show what has changed."""
@@ -203,61 +196,26 @@ class Listing:
                 rows = self._rows(self.page)
                 self._table = runs_table(rows, all_columns=self._all_columns)
                 self._table.on("act", lambda event: self._act(event.args))
-                self._footer(self.page)
-
-    def _footer(self, page: RunPage) -> None:
-        with box("pw-tfoot"):
-            text("Rows per page")
-            size = ui.select(
-                PAGE_SIZES, value=self.limit, on_change=lambda event: self._resize(event.value)
-            )
-            named(size.props("outlined dense options-dense"), "Rows per page")
-            last = self.start + len(page.items)
-            text(f"{self.start + 1}–{last} of {page.total}")
-            _step("sym_o_chevron_left", "Previous page", self._previous, self.start > 0)
-            _step("sym_o_chevron_right", "Next page", self._next, page.next_cursor is not None)
-
-    def _resize(self, limit: int) -> None:
-        self.limit = limit
-        self._go(q=self.q, state=self.state)
-
-    def _next(self) -> None:
-        if self.page is None or self.page.next_cursor is None:
-            return
-        self._back.append((self.cursor, self.start))
-        self.start += len(self.page.items)
-        self.cursor = self.page.next_cursor
-        self._show()
-
-    def _previous(self) -> None:
-        self.cursor, self.start = self._back.pop() if self._back else (None, 0)
-        self._show()
+                page = self.page
+                self._pager.draw(len(page.items), page.next_cursor, page.total)
 
     def _clear(self) -> None:
         self._go(q="", state="")
         self._field.value = ""
 
     def _go(self, *, q: str, state: str, replace: bool = False) -> None:
-        self._ask({"q": q, "state": state, "limit": str(self.limit)})
+        self._ask({"q": q, "state": state})
+        self._pager.first()
         self._show(replace=replace)
 
     def _show(self, *, replace: bool = False) -> None:
-        size = str(self.limit) if self.limit != PAGE_SIZE else None
-        start = str(self.start) if self.start else None
-        self._address.show(
-            {
-                "q": self.q,
-                "state": self.state,
-                "limit": size,
-                "cursor": self.cursor,
-                "start": start,
-            },
-            replace=replace,
-        )
+        asked = {"q": self.q, "state": self.state, **self._pager.fields()}
+        self._address.show(asked, replace=replace)
         self.refresh()
 
     def _went_back(self, query: dict[str, str]) -> None:
         self._ask(query)
+        self._pager.take(query)
         self._field.value = self.q
         self.refresh()
 
@@ -265,14 +223,3 @@ class Listing:
 def _start_button() -> None:
     button = ui.button("Start a run", icon="sym_o_add")
     button.props("no-caps unelevated").on_click(lambda: ui.navigate.to("/start"))
-
-
-def _step(icon_name: str, label: str, go: object, possible: bool) -> None:
-    button = ui.button(icon=icon_name, color=None, on_click=go)  # type: ignore[arg-type]
-    button.props(f'no-caps flat aria-label="{label}"').classes("pw-flat pw-sm pw-icon")
-    button.mark(label.lower().replace(" ", "-")).set_enabled(possible)
-
-
-def _whole(text_value: str | None, otherwise: int) -> int:
-    fits = text_value is not None and text_value.isdecimal() and len(text_value) <= MOST_DIGITS
-    return int(str(text_value)) if fits else otherwise

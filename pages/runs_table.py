@@ -10,7 +10,7 @@ from pages import parts, states, words
 from pages.offers import offers
 from pages.templates import TIME
 
-MENU = frozenset({"stop", "resume", "new"})
+MENU = frozenset({"stop", "resume", "new", "deploy"})
 NARROW = "Quasar.Screen.width < 1024"
 
 

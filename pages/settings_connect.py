@@ -61,6 +61,11 @@ def setups(url: str) -> list[tuple[str, str, str]]:
             f'curl -H "{bearer}" {url}/v1/agent-runs/rsi/runs',
         ),
         (
+            "OpenAI's client",
+            "Reaches the deployed versions; the model is a version's name, such as sums-1/candidate-1.",
+            f"export OPENAI_BASE_URL={url}/v1\nexport OPENAI_API_KEY=$ENVLOOP_API_KEY",
+        ),
+        (
             "From another machine",
             "A tunnel over SSH needs no further set-up here; any free local port works.",
             f"ssh -N -L {port}:127.0.0.1:{port} you@this-machine",

@@ -62,14 +62,18 @@ def field(label: str, *, secret: bool = False, classes: str = "") -> ui.input:
 
 
 @contextmanager
-def dialog(title: str) -> Iterator[tuple[ui.dialog, ui.element]]:
+def dialog(title: str, classes: str = "") -> Iterator[tuple[ui.dialog, ui.element]]:
     """A dialog that is open at once and gone for good when closed; and a place for refusals."""
     page = ui.context.client.content  # one dialog may follow another, so none is inside another
-    with page, ui.dialog(value=True) as opened, ui.card().props("flat").classes("pw-dialog"):
+    with page, ui.dialog(value=True) as opened, _panel(classes):
         opened.on("hide", opened.delete)
         text(title, "pw-h2", "h2")
         note = box()
         yield opened, note
+
+
+def _panel(classes: str) -> ui.card:
+    return ui.card().props("flat").classes(f"pw-dialog {classes}")
 
 
 def refusal(note: ui.element, message: str) -> None:

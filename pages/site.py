@@ -11,7 +11,12 @@ from app.access import Access
 from app.caller import READ
 from app.service import Service
 from pages import look
+from pages.chat import chat_page
+from pages.checkpoints import checkpoints_page
 from pages.frame import Visitor, frame
+from pages.inference import inference_page
+from pages.job_page import job_page
+from pages.jobs import jobs_page
 from pages.parts import box, text, trouble
 from pages.run_page import run_page
 from pages.runs import runs_page
@@ -20,6 +25,7 @@ from pages.settings_connect import connect_page
 from pages.settings_keys import keys_page
 from pages.settings_people import people_page
 from pages.start_page import start_page
+from pages.train_page import train_page
 
 # What ui.run needs so that the pages look as they should; Tailwind would only slow them down.
 OPTIONS: dict[str, Any] = {
@@ -95,6 +101,33 @@ async def _start(visitor: Visitor, doors: Doors, request: Request) -> None:
     await start_page(visitor, doors.service, doors.access, query, _url(request))
 
 
+async def _jobs(visitor: Visitor, doors: Doors, request: Request) -> None:
+    jobs_page(visitor, doors.service, doors.access, dict(request.query_params))
+
+
+async def _job(visitor: Visitor, doors: Doors, request: Request) -> None:
+    job = request.path_params["job"]
+    ui.page_title(f"{job} · Pawl")
+    await job_page(visitor, doors.service, doors.access, job, dict(request.query_params))
+
+
+async def _train(visitor: Visitor, doors: Doors, request: Request) -> None:
+    await train_page(visitor, doors.service, doors.access, _url(request))
+
+
+async def _checkpoints(visitor: Visitor, doors: Doors, request: Request) -> None:
+    checkpoints_page(visitor, doors.service, doors.access, dict(request.query_params))
+
+
+async def _inference(visitor: Visitor, doors: Doors, request: Request) -> None:
+    inference_page(visitor, doors.service, doors.access, _url(request))
+
+
+async def _chat(visitor: Visitor, doors: Doors, request: Request) -> None:
+    job = request.path_params["job"]
+    await chat_page(visitor, doors.service, doors.access, job, _url(request))
+
+
 async def _keys(visitor: Visitor, doors: Doors, _request: Request) -> None:
     keys_page(visitor, doors.service, doors.access)
 
@@ -120,6 +153,12 @@ PAGES: dict[str, Page] = {
     "/": Page(title="Model loops", needs=READ, build=_runs),
     "/runs/{run}": Page(title="Run", needs=READ, build=_run),
     "/start": Page(title="Start a run", needs="training.run", build=_start),
+    "/jobs": Page(title="Jobs", needs=READ, build=_jobs),
+    "/jobs/{job}": Page(title="Job", needs=READ, build=_job),
+    "/train": Page(title="Train by hand", needs="training.run", build=_train),
+    "/checkpoints": Page(title="Checkpoints", needs=READ, build=_checkpoints),
+    "/inference": Page(title="Inference", needs=READ, build=_inference),
+    "/inference/{job}": Page(title="Chat", needs=READ, build=_chat),
     "/settings/keys": Page(title="Keys", needs=READ, build=_keys),
     "/settings/people": Page(title="People", needs="admin", build=_people),
     "/settings/connect": Page(title="Connect", needs=READ, build=_connect),

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from app.service import Service
 from app.shapes import StartOptions
 from pages.ask import ask, place_refusal
 from pages.frame import Visitor, frame
+from pages.memory_ahead import memory_line
 from pages.parts import box, card, text, trouble
 from pages.settings_parts import copyable
 from pages.start_command import command, command_says_all, curl
@@ -94,6 +96,7 @@ class StartPage:
         self._visitor, self._service, self._url = visitor, service, url
         self._form: StartForm | None = None
         self._sent = False
+        self._asked: tuple[Any, ...] = ()  # what the line about memory was asked of
 
     def build(self, choices: Choices) -> None:
         """Form on the left, terminal on the right."""
@@ -102,6 +105,7 @@ class StartPage:
                 self._form = StartForm(
                     choices.options, choices.base_models, choices.given, self._tell
                 )
+                self._memory = text("", "pw-2 pw-small pw-gap", "div").mark("memory")
                 self._note = box("pw-gap")
                 with box("pw-row pw-foot"):
                     start = ui.button("Start", icon="sym_o_play_arrow", on_click=self._start)
@@ -109,10 +113,32 @@ class StartPage:
             with box("pw-stack"), card("The same from a terminal"), box("pw-cb"):
                 self._same = ui.refreshable(self._draw_same)
                 self._same()
+        self._tell_memory()
 
     def _tell(self) -> None:
         if self._form is not None:
             self._same.refresh()
+            self._tell_memory()
+
+    def _tell_memory(self) -> None:
+        assert self._form is not None
+        fields = self._form.fields()
+        names = ("preset", "domain", "base_model", "dry_run")
+        asked = tuple(fields.get(name) or None for name in names)
+        if asked != self._asked:
+            self._asked = asked
+            ui.timer(0, self._read_memory, once=True)
+
+    async def _read_memory(self) -> None:
+        """What is asked takes a look at the cards: beside the page, not before it."""
+        asked = preset, domain, base, dry = self._asked
+        found = None
+        with suppress(ServiceError):
+            if not dry:
+                ahead, caller = self._service.memory_ahead, self._visitor.caller
+                found = await asyncio.to_thread(ahead, caller, preset, domain, base)
+        if asked == self._asked:
+            self._memory.text = memory_line(found, bool(dry))
 
     def _draw_same(self) -> None:
         assert self._form is not None

@@ -52,11 +52,21 @@ STEERS = {
 }
 JOBS = {
     "queued": Sign("queued", "", "sym_o_schedule"),
+    "pending": Sign("pending", "", "sym_o_schedule"),
+    "starting": Sign("starting", "", "sym_o_hourglass_top"),
     "running": Sign("running", "pw-run", "sym_o_play_circle"),
+    "recovering": Sign("recovering", "pw-att", "sym_o_healing"),
     "cancelling": Sign("cancelling", "pw-run", "sym_o_stop_circle"),
     "completed": Sign("completed", "pw-ok", "sym_o_check_circle"),
     "failed": Sign("failed", "pw-err", "sym_o_error"),
     "cancelled": Sign("cancelled", "", "sym_o_stop_circle"),
+}
+ENDPOINTS = {
+    "asleep": Sign("Asleep", "", "sym_o_bedtime"),
+    "waking": Sign("Waking", "pw-run", "sym_o_hourglass_top"),
+    "ready": Sign("Ready", "pw-ok", "sym_o_check_circle"),
+    "paused": Sign("Paused", "pw-att", "sym_o_pause_circle"),
+    "ended": Sign("Ended", "", "sym_o_stop_circle"),
 }
 EVENT_ICONS = {
     "message": "sym_o_notes",

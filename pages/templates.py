@@ -19,3 +19,23 @@ EXPAND = (
     'class="pw-flat pw-sm" @click="props.expand = !props.expand" :aria-expanded="props.expand" '
     ':aria-label="{0}"></q-btn>'
 )
+# The menu of a row, of what its `menu` offers; a choice is the event `act` with action and key.
+ROW_MENU = (
+    '<q-btn v-if="props.row.menu.length" flat dense icon="sym_o_more_vert" class="pw-flat pw-sm" '
+    ':aria-label="\'Actions of \' + props.row.name"><q-menu auto-close anchor="bottom right" '
+    'self="top right"><q-list dense><q-item v-for="one in props.row.menu" :key="one.action" '
+    'clickable class="pw-item" :disable="one.why !== \'\'" :title="one.why" '
+    "@click=\"$parent.$emit('act', {action: one.action, key: props.row.key})\">"
+    '<q-icon :name="one.icon" aria-hidden="true"></q-icon><span>{{ one.word }}</span></q-item>'
+    "</q-list></q-menu></q-btn>"
+)
+SIMULATED = (
+    '<span v-if="props.row.simulated" class="pw-state pw-sim">'
+    '<q-icon name="sym_o_science" aria-hidden="true"></q-icon>Simulated</span>'
+)
+# A row's link to the page of a run; relative, so that it holds below a base path too.
+RUN_LINK = (
+    '<a v-if="props.row.run" class="pw-nowrap" '
+    ":href=\"'runs/' + encodeURIComponent(props.row.run)\">{{ props.row.run }}</a>"
+    '<span v-else class="pw-faint">—</span>'
+)

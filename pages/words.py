@@ -76,6 +76,16 @@ def count(number: int | None) -> str:
     return DASH if number is None else f"{number:,}"
 
 
+def size(count: int | None) -> str:
+    """Bytes in decimal units: 812 B, 9.8 MB, 1.4 GB."""
+    if count is None:
+        return DASH
+    amount, units = float(count), ["B", "kB", "MB", "GB", "TB"]
+    while amount >= 999.5 and len(units) > 1:
+        amount, units = amount / 1000, units[1:]
+    return f"{amount:.0f} B" if units[0] == "B" else f"{amount:.1f} {units[0]}"
+
+
 def duration(seconds: float | None) -> str:
     """46 s, 1 min 13 s, 2 h 5 min."""
     if seconds is None:

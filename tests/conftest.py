@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -19,6 +20,28 @@ hypothesis.settings.load_profile("pawl")
 # A job in the background of a script ignores Ctrl-C, and would hand that on to every process that
 # a test starts and interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# What needs the device, or the sandboxes of this machine, for itself: with `-n 2` one process does
+# these one after the other while the other one does the rest, file by file.
+ONE_AT_A_TIME = ("tests/worker/", "tests/server/", "tests/sandbox/", "tests/serving/")
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Which tests of several processes stay together."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Lanes(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "device" if nodeid.startswith(ONE_AT_A_TIME) else nodeid.split("::")[0]
+
+    config.option.loadscopereorder = False  # in the order below, not by how many there are
+    return Lanes(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Those that use the device come first: they take the longest."""
+    items.sort(key=lambda item: not item.nodeid.startswith(ONE_AT_A_TIME))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -75,9 +75,9 @@ class Door:
 
 
 @contextmanager
-def door(path: Path) -> Iterator[Door]:
-    """The door of a fresh instance, opened with the owner's key."""
-    with instance(path) as pawl:
+def door(path: Path, **more: Any) -> Iterator[Door]:
+    """The door of a fresh instance, opened with the owner's key; `more` is for its engine."""
+    with instance(path, **more) as pawl:
         web = Starlette()
         late.mount(web, pawl.service)
         access = Access(pawl.store, pawl.home)

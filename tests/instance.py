@@ -48,6 +48,7 @@ class Instance:
         self.engine = Engine(self.store, self.home, library, settings)
         Access(self.store, self.home).ensure_owner()
         self.service = Service(self.store, "cpu", why_no_sandbox)
+        self.service.watch(self.engine.machine)
 
     def start(self, run: str, **fields: object) -> None:
         """Start a run as the owner; simulated and seeded unless the fields say otherwise."""

@@ -54,3 +54,18 @@ def tiny(base: ModelRef, tmp_path_factory: pytest.TempPathFactory) -> ModelRef:
         shutil.copy(Path(base.path) / name, folder)
     write_manifest(folder)
     return find_base(folder.parent, "tiny")
+
+
+def lay_base(home: Path, base: ModelRef) -> None:
+    """Put a base model into a home, without copying its weights, at a precision that is known."""
+    model = home / "models" / base.base
+    if not model.exists():
+        shutil.copytree(base.path, model, copy_function=_link)
+        (home / "precision-cpu.json").write_text('{"precision": "float32"}')
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # on another file system
+        shutil.copy2(source, target)

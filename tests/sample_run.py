@@ -338,6 +338,7 @@ def _round(
             round=number,
             type="train",
             status="completed" if candidate else "running",
+            labels={"rsi_run": run, "rsi_round": str(number), "rsi_purpose": "train candidate"},
             bookkeeping=True,
             created_at=row.started_at,
         )

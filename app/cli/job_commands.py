@@ -1,14 +1,20 @@
-"""`el job`: lists jobs, shows one, reads its log, stops it."""
+"""`el job`: submits, lists and shows jobs, reads a log, stops one, and pauses and wakes endpoints."""
 
+import json
+import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from app.cli.door import get, part, post
-from app.cli.follow import Pages, follow_log
+from app.cli.follow import POLL_SECONDS, Pages, follow_log
+from app.cli.problem import Problem
 from app.cli.show import exit_code, moment, plain, print_json, print_table
 
+ENDED = frozenset({"completed", "failed", "cancelled"})
 Id = Annotated[str, typer.Argument(metavar="ID", help="the job's id")]
 AsJson = Annotated[bool, typer.Option("--json", help="the whole answer as JSON")]
 
@@ -43,9 +49,40 @@ def result(job: Id) -> None:
     _print(get(f"/job/{part(job)}/result"))
 
 
+def submit(
+    file: Annotated[Path, typer.Option(help="the request as JSON: a spec, or several trials")],
+    type_: Annotated[str, typer.Option("--type", metavar="T", help="train or inference")] = "train",
+    wait: Annotated[bool, typer.Option("--wait", help="until the training has ended")] = False,
+) -> None:
+    """Train on rows without a loop, or deploy a version; a failed training exits with 1."""
+    body = _request(file) | {"type": type_}
+    if type_ == "train":
+        _check_training(body)
+    answer = post("/job", body)
+    while wait and type_ == "train" and answer["status"] not in ENDED:
+        time.sleep(POLL_SECONDS)
+        answer = get(f"/job/{part(answer['job_id'])}")
+    _print(answer)
+
+
 def stop(job: Id) -> None:
     """Stop a job."""
     _print(post(f"/job/{part(job)}/stop"))
+
+
+def pause(job: Id) -> None:
+    """Pause a deployed version: calls are refused and its memory is free."""
+    _print(post(f"/job/{part(job)}/pause", {}))
+
+
+def resume(job: Id) -> None:
+    """Let a paused version be called again."""
+    _print(post(f"/job/{part(job)}/resume", {}))
+
+
+def wake(job: Id) -> None:
+    """Have a deployed version ready before it is called."""
+    _print(post(f"/job/{part(job)}/wake", {}))
 
 
 def log(
@@ -73,8 +110,35 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "get": get_job,
     "log": log,
     "result": result,
+    "submit": submit,
     "stop": stop,
+    "pause": pause,
+    "resume": resume,
+    "wake": wake,
 }
+
+
+def _request(file: Path) -> dict[str, Any]:
+    try:
+        body = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise Problem("FILE_ERROR") from None
+    if not isinstance(body, dict):
+        raise Problem("FILE_ERROR")
+    return body
+
+
+def _check_training(body: dict[str, Any]) -> None:
+    """Refuse here what the server would refuse: its message, which names the field, is not shown."""
+    from app.errors import InvalidRequest
+    from app.hand_jobs import checked_trainings
+
+    models = {one["name"] for one in get("/job/training-models")["items"]}
+    try:
+        checked_trainings(body, models)
+    except InvalidRequest as refused:
+        print(f"{refused.code}: {plain(refused)}", file=sys.stderr)
+        raise typer.Exit(1) from None
 
 
 def _print(answer: Any) -> None:

@@ -124,6 +124,10 @@ BY_REASON = {
         "The domain runs code that a model wrote, and no sandbox works on the server.",
         "python3 run.py doctor on the server's machine says what is missing.",
     ),
+    "UNSUPPORTED_HARDWARE": Words(
+        "The server's machine has too little memory for such a run.",
+        "Choose a smaller base model, or a preset with a smaller batch.",
+    ),
     "PRICE_UNKNOWN": Words(
         "A remote model of the run has no known price.",
         "Have an administrator enter it, or name another model.",

@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse
 
 from app import errors
 from app.errors import ServiceError, shown
+from app.openai_words import in_both
 from app.paging import NO_CURSOR
 from data.disk import is_full
 from data.store import StoreClosed
@@ -68,9 +69,9 @@ def register(api: FastAPI) -> None:
     api.add_exception_handler(Exception, _broken)
 
 
-async def _refused(_: Request, error: Exception) -> JSONResponse:
+async def _refused(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, ServiceError)
-    return JSONResponse(error.body(), error.status)
+    return JSONResponse(in_both(request.scope["path"], error.status, error.body()), error.status)
 
 
 async def _invalid(request: Request, error: Exception) -> JSONResponse:
@@ -103,7 +104,8 @@ async def _framework(request: Request, error: Exception) -> JSONResponse:
         headers = {"Allow": _methods(request)}
         told = f"{request.method} does nothing here; there is {headers['Allow']}"
     code = FRAMEWORK.get(status, "INVALID_REQUEST")
-    return JSONResponse({"code": code, "message": shown(told)}, status, headers=headers)
+    body = in_both(request.scope["path"], status, {"code": code, "message": shown(told)})
+    return JSONResponse(body, status, headers=headers)
 
 
 def _methods(request: Request) -> str:

@@ -6,9 +6,10 @@ from typing import Any
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.routing import APIRoute
 
-from app.rest import answers, billing, catalog, identity, jobs, loops
+from app.rest import answers, billing, catalog, completions, identity, jobs, loops
 from app.rest.asking import Reader, Served
 from app.service import Service
+from app.train_schema import train_body
 
 ABOUT = """Model loops, jobs and projects of one Pawl server.
 
@@ -17,6 +18,7 @@ A refusal has a `code` for programs and a `message` for people.
 """
 ROUTERS: tuple[APIRouter, ...] = (
     loops.router,
+    completions.router,  # before jobs, whose {job} has no route below Inference
     jobs.router,
     identity.router,
     billing.router,
@@ -36,6 +38,9 @@ def openapi(request: Request, service: Served, caller: Reader) -> dict[str, Any]
         fields[name]["enum"] = [*priced, None]
     fields["base_model"]["enum"] = [one.name for one in service.training_models(caller).items]
     fields["base_model"]["enum"].append(None)
+    trained = [one.name for one in service.training_models(caller).items]
+    job = described["paths"][jobs.router.prefix]["post"]["requestBody"]
+    job["content"]["application/json"]["schema"]["oneOf"][1] = train_body(trained)
     return described
 
 

@@ -6,20 +6,36 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from fastapi.exceptions import RequestValidationError
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from app.steering import is_unicode
 
+LARGEST_WITH_ROWS = 8 * 1024 * 1024  # bytes
 LARGEST = 256 * 1024  # bytes; the longest brief takes 48,000 in its longest spelling
 
 
 async def json_object(request: Request) -> dict[str, Any]:
     """The body as a JSON object of at most 256 KiB; an empty body is an empty object."""
-    raw = b""
+    return _parsed(await _read(request, LARGEST))
+
+
+async def large_json_object(request: Request) -> dict[str, Any]:
+    """The same of at most 8 MiB, where somebody may send rows."""
+    raw = await _read(request, LARGEST_WITH_ROWS)
+    return await run_in_threadpool(_parsed, raw)
+
+
+async def _read(request: Request, most: int) -> bytes:
+    raw = bytearray()
     async for chunk in request.stream():
         raw += chunk
-        if len(raw) > LARGEST:
-            raise HTTPException(413, f"send at most {LARGEST} bytes")
+        if len(raw) > most:
+            raise HTTPException(413, f"send at most {most} bytes")
+    return bytes(raw)
+
+
+def _parsed(raw: bytes) -> dict[str, Any]:
     try:
         text = raw.decode() or "{}"
         body = json.loads(text)
@@ -34,6 +50,7 @@ async def json_object(request: Request) -> dict[str, Any]:
 
 
 Body = Annotated[dict[str, Any], Depends(json_object)]
+LargeBody = Annotated[dict[str, Any], Depends(large_json_object)]
 
 
 def described(schema: Mapping[str, Any], example: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from app.downloads import file_name
 from app.errors import ServiceError
 from app.service import Service
 
@@ -25,7 +26,8 @@ def routes(service: Service) -> list[Route]:
             pieces = service.checkpoint_zip(checkpoint, request.query_params.get("token", ""))
         except ServiceError as refusal:
             return JSONResponse(refusal.body(), refusal.status)
-        named = {"Content-Disposition": f'attachment; filename="{checkpoint}.zip"'}
+        name = file_name(request.query_params.get("name")) or checkpoint
+        named = {"Content-Disposition": f'attachment; filename="{name}.zip"'}
         return StreamingResponse(pieces, media_type="application/zip", headers=named)
 
     return [

@@ -5,11 +5,13 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Query, Request
 
 from app import job_logs, job_shapes
+from app.deploy_schema import DEPLOYMENT, EXAMPLE
 from app.rest.answers import refusals
 from app.rest.asking import Deployer, Reader, Runner, Served, Stopper
-from app.rest.bodies import described
+from app.rest.bodies import LargeBody, described
 from app.rest.loops import Counted, Cursor, Limit
 from app.rest.paths import Name
+from app.train_schema import train_body
 
 router = APIRouter(prefix="/job", tags=["Jobs"])
 
@@ -30,6 +32,7 @@ Status = Literal[
 
 @router.get("", responses=refusals())
 def list_jobs(
+    request: Request,
     service: Served,
     caller: Reader,
     type: Annotated[Type | None, Query(description="all kinds without one")] = None,
@@ -38,15 +41,24 @@ def list_jobs(
     cursor: Cursor = None,
 ) -> job_shapes.JobPage:
     """The project's jobs, newest first. Labels of a loop's job name its run and round."""
-    return service.list_jobs(caller, type=type, status=status, limit=limit, cursor=cursor)
+    page = service.list_jobs(caller, type=type, status=status, limit=limit, cursor=cursor)
+    for item in page.items:
+        with_address(request, item)
+    return page
 
 
 @router.post(
-    "", responses=refusals(), openapi_extra=described({"type": "object"}, {"type": "train"})
+    "",
+    status_code=201,
+    responses=refusals(404, 409, 413),
+    openapi_extra=described({"oneOf": [DEPLOYMENT, train_body()]}, EXAMPLE),
 )
-def submit(service: Served, caller: Runner) -> None:
-    """Refused: jobs come from loops."""
-    service.unsupported(caller, "training.run", "submitting a job by hand")
+def submit(service: Served, caller: Runner, body: LargeBody) -> job_shapes.JobStarted:
+    """Submit work without a loop: `inference` deploys a version, `train` trains on given rows.
+
+    The same `request_id` with the same body gives the same job.
+    """
+    return service.submit_job(caller, body)
 
 
 # Fixed names come before {job}, which would swallow them.
@@ -79,7 +91,7 @@ def download(
     service: Served,
     caller: Reader,
     path: Annotated[
-        str, Query(description="id, tinker_path, envloop://JOB/ID or tinker://JOB/weights/ID")
+        str, Query(description="id, RUN/candidate-1, envloop://JOB/ID, tinker_path, or its name")
     ],
     job_id: Annotated[str | None, Query(description="the job that trained it")] = None,
     run_id: Annotated[str | None, Query(description="the run that trained it")] = None,
@@ -101,9 +113,9 @@ def delete_checkpoint(
 
 
 @router.get("/{job}", responses=refusals(404))
-def job(service: Served, caller: Reader, job: JobId) -> job_shapes.JobItem:
+def job(request: Request, service: Served, caller: Reader, job: JobId) -> job_shapes.JobItem:
     """One job."""
-    return service.job(caller, job)
+    return with_address(request, service.job(caller, job))
 
 
 @router.get("/{job}/result", responses=refusals(404))
@@ -150,18 +162,26 @@ def stop(service: Served, caller: Stopper, job: JobId) -> job_shapes.JobStopped:
 
 
 @router.post("/{job}/pause", responses=refusals(404, 409))
-def pause(service: Served, caller: Deployer, job: JobId) -> job_shapes.JobItem:
+def pause(request: Request, service: Served, caller: Deployer, job: JobId) -> job_shapes.JobItem:
     """Pause a deployed model; other jobs know no such action."""
-    return service.change_endpoint(caller, job, "pause")
+    return with_address(request, service.change_endpoint(caller, job, "pause"))
 
 
 @router.post("/{job}/resume", responses=refusals(404, 409))
-def resume(service: Served, caller: Deployer, job: JobId) -> job_shapes.JobItem:
+def resume(request: Request, service: Served, caller: Deployer, job: JobId) -> job_shapes.JobItem:
     """Resume a deployed model; other jobs know no such action."""
-    return service.change_endpoint(caller, job, "resume")
+    return with_address(request, service.change_endpoint(caller, job, "resume"))
 
 
 @router.post("/{job}/wake", responses=refusals(404, 409))
-def wake(service: Served, caller: Deployer, job: JobId) -> job_shapes.JobItem:
+def wake(request: Request, service: Served, caller: Deployer, job: JobId) -> job_shapes.JobItem:
     """Wake a deployed model; other jobs know no such action."""
-    return service.change_endpoint(caller, job, "wake")
+    return with_address(request, service.change_endpoint(caller, job, "wake"))
+
+
+def with_address(request: Request, item: job_shapes.JobItem) -> job_shapes.JobItem:
+    """A deployed version's address as whoever asks reaches this server."""
+    if item.inference is not None:
+        origin = f"{request.url.scheme}://{request.url.netloc}{request.state.base}"
+        item.inference.base_url = origin + item.inference.base_url
+    return item

@@ -94,6 +94,7 @@ class Gateway:
         `key` names the call inside its phase: asked again with the same key and words, the recorded
         answer comes back. RequestsUsedUp, a GatewayFailed, when the round may ask no more.
         """
+        assert isinstance(tools.facts, RunFacts), "only runs ask models behind the gateway"
         place = CallPlace(run=tools.facts, round=tools.round, step=tools.step, role=role)
         told = worked if model in simulated.MODELS else None
         ask = Ask(

@@ -3,19 +3,15 @@
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
 from engine.errors import Interrupted
+from engine.models.attention import pick_reading_attention
+from engine.models.prompts import Reading, group_alike, next_logits, read_prompts, rows_move
 from engine.models.renderer import render_prompt
-from engine.models.weights import Loaded, pick_attention
+from engine.models.weights import Loaded
 from engine.types import Answer, Ask, Stop
 
-if TYPE_CHECKING:
-    import torch
-
-BATCH_ROWS = {"cpu": 64, "cuda": 256}
-BATCH_TOKENS = {"cpu": 16_384, "cuda": 262_144}
-SHORTEST_PREFIX = 8  # sharing fewer tokens does not pay for a forward pass of their own
+MOST_FINISHED = 0.05  # of a batch's rows: carrying more of them on costs more than a copy without
 
 
 @dataclass(slots=True)
@@ -47,35 +43,20 @@ def generate(
     if too_long:
         on_batch([_refuse(row, loaded.context) for row in too_long])
     fitting = [row for row in rows if len(row.ids) + row.ask.max_tokens <= loaded.context]
-    for batch in _batches(fitting, loaded.device, share):
+    lengths = [len(row.ids) + row.ask.max_tokens for row in fitting]
+    for numbers in group_alike([row.ids for row in fitting], lengths, loaded.device, share):
+        batch = [fitting[number] for number in numbers]
         _write(loaded, batch, stop, on_tokens)
         on_batch([_answer(loaded, row) for row in batch])
 
 
-def _batches(rows: list[_Row], device: str, share: float) -> list[list[_Row]]:
-    """Rows that begin alike and are about as long come together; each batch fits the budget."""
-    kind = device.split(":")[0]
-    most_rows = max(1, int(BATCH_ROWS[kind] * share))
-    most_tokens = BATCH_TOKENS[kind] * share
-    batches: list[list[_Row]] = []
-    longest = 0
-    for row in sorted(rows, key=lambda row: (row.ids[:SHORTEST_PREFIX], len(row.ids))):
-        longest = max(longest, len(row.ids) + row.ask.max_tokens)
-        room = batches and len(batches[-1]) < most_rows
-        if not room or longest * (len(batches[-1]) + 1) > most_tokens:
-            batches.append([])
-            longest = len(row.ids) + row.ask.max_tokens
-        batches[-1].append(row)
-    return batches
-
-
 def _write(loaded: Loaded, rows: list[_Row], stop: Stop, on_tokens: Callable[[int], None]) -> None:
-    """Write the answers of one batch into its rows, token by token."""
+    """Write the answers of one batch, shortest prompts first, into its rows, token by token."""
     import torch
 
-    pick_attention(loaded.model, max(len(row.ids) + row.ask.max_tokens for row in rows))
+    pick_reading_attention(loaded.model, max(len(row.ids) + row.ask.max_tokens for row in rows))
     with torch.inference_mode():
-        state = _read_prompts(loaded, rows)
+        state = _State(rows, read_prompts(loaded, [row.ids for row in rows]))
         on_tokens(sum(len(row.ids) for row in rows))
         while True:
             _choose(loaded, state)
@@ -85,95 +66,32 @@ def _write(loaded: Loaded, rows: list[_Row], stop: Stop, on_tokens: Callable[[in
                 return
             if stop():
                 raise Interrupted("stopped while answering")
-            if len(live) <= 0.75 * len(state.rows):
+            if len(live) <= (1 - MOST_FINISHED) * len(state.rows) and rows_move(loaded.model):
                 _drop_finished(state, live)
             _advance(loaded, state)
 
 
 @dataclass(slots=True)
 class _State:
-    """A batch in the model: its rows, their cache, and the logits of the next token.
-
-    `mask` is 1 where the cache holds a real token (rows x slots); `positions` counts those.
-    """
+    """A batch in the model: its rows, and what it has read."""
 
     rows: list[_Row]
-    cache: Any
-    mask: "torch.Tensor"
-    positions: "torch.Tensor"
-    logits: "torch.Tensor"
-
-
-def _read_prompts(loaded: Loaded, rows: list[_Row]) -> _State:
-    """Run the prompts: what all rows begin with once, the rest padded on the left."""
-    import torch
-    from transformers import DynamicCache
-
-    shared = common_prefix([row.ids for row in rows])
-    if len(rows) == 1 or shared < SHORTEST_PREFIX:
-        shared = 0
-    cache = DynamicCache(config=loaded.model.config)
-    if shared:
-        prefix = torch.tensor([rows[0].ids[:shared]], device=loaded.device)
-        loaded.model.base_model(input_ids=prefix, cache=cache, use_cache=True)
-        cache.batch_repeat_interleave(len(rows))
-    width = max(len(row.ids) for row in rows) - shared
-    pad = [width - (len(row.ids) - shared) for row in rows]
-    filler = next(iter(loaded.end_ids))
-    padded = [[filler] * gap + row.ids[shared:] for gap, row in zip(pad, rows, strict=True)]
-    ids = torch.tensor(padded, device=loaded.device)
-    slots = torch.arange(shared + width, device=loaded.device)
-    gaps = torch.tensor(pad, device=loaded.device)[:, None]
-    mask = ((slots < shared) | (slots >= shared + gaps)).long()
-    positions = (slots[shared:] - gaps).clamp(min=0)
-    logits = _run(loaded, ids, cache, mask, positions)
-    return _State(list(rows), cache, mask, positions[:, -1:], logits)
-
-
-def common_prefix(rows: Sequence[list[int]]) -> int:
-    """How many ids all rows begin with alike, leaving at least one id of each row over."""
-    first, last = min(rows), max(rows)
-    length = min(len(row) for row in rows) - 1
-    return next((index for index in range(length) if first[index] != last[index]), length)
+    read: Reading
 
 
 def _advance(loaded: Loaded, state: _State) -> None:
     import torch
 
+    read = state.read
     ids = torch.tensor([[row.written[-1]] for row in state.rows], device=loaded.device)
-    one = torch.ones_like(state.mask[:, :1])
-    state.mask = torch.cat([state.mask, one], dim=1)
-    state.positions = state.positions + 1
-    state.logits = _run(loaded, ids, state.cache, state.mask, state.positions)
-
-
-def _run(
-    loaded: Loaded,
-    ids: "torch.Tensor",
-    cache: Any,
-    mask: "torch.Tensor",
-    positions: "torch.Tensor",
-) -> "torch.Tensor":
-    """Logits of the last position, rows x vocabulary, in float32."""
-    import torch
-
-    # An index copies that position; a slice would leave a strided view, for which PyTorch on a CPU
-    # copies the whole vocabulary matrix once per row.
-    last = torch.tensor([ids.shape[1] - 1], device=ids.device)
-    output = loaded.model(
-        input_ids=ids,
-        attention_mask=mask,
-        position_ids=positions,
-        cache=cache,
-        use_cache=True,
-        logits_to_keep=last,
-    )
-    return output.logits[:, -1].float()  # type: ignore[no-any-return]
+    read.mask = torch.cat([read.mask, torch.ones_like(read.mask[:, :1])], dim=1)
+    read.positions = read.positions + 1
+    read.logits = next_logits(loaded, ids, read.cache, read.mask, read.positions)
 
 
 def _choose(loaded: Loaded, state: _State) -> None:
     """Append one token to every row that is not finished."""
-    tokens = state.logits.argmax(dim=-1).tolist()
+    tokens = state.read.logits.argmax(dim=-1).tolist()
     drawn = [
         index
         for index, row in enumerate(state.rows)
@@ -197,9 +115,9 @@ def _draw(state: _State, indices: list[int]) -> list[int]:
     if not indices:
         return []
     rows = [state.rows[index] for index in indices]
-    device = state.logits.device
+    device = state.read.logits.device
     heat = torch.tensor([[row.ask.temperature] for row in rows], device=device)
-    below = (state.logits[indices] / heat).softmax(dim=-1).double().cumsum(dim=-1)
+    below = (state.read.logits[indices] / heat).softmax(dim=-1).double().cumsum(dim=-1)
     points = [[_uniform(row.ask.seed, len(row.written))] for row in rows]
     at = torch.tensor(points, device=device, dtype=torch.float64) * below[:, -1:]
     found = torch.searchsorted(below, at, right=True).squeeze(1)
@@ -215,11 +133,12 @@ def _uniform(seed: int, step: int) -> float:
 def _drop_finished(state: _State, live: list[int]) -> None:
     import torch
 
-    index = torch.tensor(live, device=state.mask.device)
+    read = state.read
+    index = torch.tensor(live, device=read.mask.device)
     state.rows = [state.rows[i] for i in live]
-    state.cache.batch_select_indices(index)
-    state.mask = state.mask[index]
-    state.positions = state.positions[index]
+    read.cache.batch_select_indices(index)
+    read.mask = read.mask[index]
+    read.positions = read.positions[index]
 
 
 def _answer(loaded: Loaded, row: _Row) -> Answer:

@@ -4,9 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from engine.models.batches import PASS_TOKENS, TrainRow, shared_beginning, split_step
+from engine.models.prompts import rows_move
 
 if TYPE_CHECKING:
     import torch
+
+LOSS_TOKENS = 512  # whose logits are computed at once where they are computed again
 
 
 def accumulate(
@@ -20,7 +23,9 @@ def accumulate(
     pass_tokens = PASS_TOKENS[model.device.type]
     total = 0.0
     for part in split_step(batch, part_rows, pass_tokens):
-        shared = shared_beginning(part, pass_tokens)
+        # What is computed again keeps no keys and values that other rows could share.
+        alone = model.is_activation_checkpointing or not rows_move(model)
+        shared = 0 if alone else shared_beginning(part, pass_tokens)
         loss = _part_loss(model, part, shared) / len(batch)
         loss.backward()  # type: ignore[no-untyped-call]
         total += float(loss.detach())
@@ -41,11 +46,32 @@ def _part_loss(model: Any, part: Sequence[TrainRow], shared: int) -> "torch.Tens
     targets = [token for row in part for token in row.ids[row.start :]]
     weights = [1 / row.targets for row in part for _ in range(row.targets)]
     rows, columns = torch.tensor(at, device=hidden.device).unbind(dim=1)
-    logits = model.get_output_embeddings()(hidden[rows, columns]).float()
-    losses = torch.nn.functional.cross_entropy(
-        logits, torch.tensor(targets, device=hidden.device), reduction="none"
+    losses = _token_losses(
+        model, hidden[rows, columns], torch.tensor(targets, device=hidden.device)
     )
     return (losses * torch.tensor(weights, device=hidden.device)).sum()
+
+
+def _token_losses(model: Any, hidden: "torch.Tensor", targets: "torch.Tensor") -> "torch.Tensor":
+    """Cross-entropy of each target token.
+
+    Where activations are computed again, so are logits: those of a whole row would be larger than
+    everything else together.
+    """
+    import torch
+    from torch.utils.checkpoint import checkpoint
+
+    head = model.get_output_embeddings()
+
+    def losses(some: "torch.Tensor", their: "torch.Tensor") -> "torch.Tensor":
+        return torch.nn.functional.cross_entropy(head(some).float(), their, reduction="none")
+
+    if not model.is_activation_checkpointing:
+        return losses(hidden, targets)
+    cut = [torch.split(tensor, LOSS_TOKENS) for tensor in (hidden, targets)]
+    parts = zip(*cut, strict=True)
+    again = [checkpoint(losses, some, their, use_reentrant=False) for some, their in parts]
+    return torch.cat(again)
 
 
 def _hidden_states(model: Any, part: Sequence[TrainRow], shared: int) -> "torch.Tensor":

@@ -15,9 +15,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import Interrupted, ModelUnavailable, WorkerFailed
+from engine.errors import Interrupted, ModelUnavailable, StepFailed, WorkerFailed
 from engine.models import checkpoint, gradients
 from engine.models.batches import TrainRow, plan_steps, read_rows
+from engine.models.origin import origin_of
 from engine.models.renderer import template_hash
 from engine.models.weights import (
     Loaded,
@@ -52,9 +53,10 @@ def train(
     says so; WorkerFailed when the loss is not finite; DiskFull before the start when the disk is too
     full; `say` hears of checkpoints that were passed over.
     """
-    rows = read_rows(loaded.tokenizer, Path(job.rows_file), job.settings.max_length)
+    longest = min(job.settings.max_length, loaded.context)
+    rows = read_rows(loaded.tokenizer, Path(job.rows_file), longest)
     if not rows:
-        raise WorkerFailed(f"no row of {job.rows_file} fits {job.settings.max_length} tokens")
+        raise WorkerFailed(f"no row of {job.rows_file} fits {longest} tokens")
     wear(loaded, _bare(job.model))
     run = _Run(loaded, job, rows, part_rows or job.settings.batch_size, say)
     try:
@@ -90,6 +92,9 @@ class _Run:
         pick_attention(loaded.model, max(len(row.ids) for row in rows))
         self.wrapped, self.config = add_lora(loaded, settings)
         try:
+            if settings.gradient_checkpointing:
+                # Reentrant ones give no gradients where the embeddings need none, as here.
+                loaded.model.activation_checkpointing_enable({"use_reentrant": False})
             self._begin(say)
         except BaseException:
             self.leave()
@@ -194,7 +199,8 @@ class _Run:
             "rows": len(self.rows),
             "precision": self.loaded.precision,
         }
-        config = {**self.config, "base_model_name_or_path": self.job.model.base}
+        origin = origin_of(Path(self.job.model.path))
+        config = {**self.config, "base_model_name_or_path": origin.name}
         folder, name = checkpoint.save_adapter(self.job, self.lora(), config, about)
         progress = self.progress
         return TrainResult(
@@ -214,13 +220,15 @@ class _Run:
     def leave(self) -> None:
         """Take the LoRA layers out again and check that the base is as it was."""
         self.wrapped.unload()
+        if self.loaded.model.is_activation_checkpointing:
+            self.loaded.model.activation_checkpointing_disable()
         self.loaded.model.eval().requires_grad_(False)
         if take_fingerprint(self.loaded.model) != self.loaded.fingerprint:
             raise RuntimeError("the base does not answer as before the training")
 
 
 def add_lora(loaded: Loaded, settings: LoraSettings) -> tuple[Any, dict[str, Any]]:
-    """The base with fresh float32 LoRA layers in every linear layer of its blocks, and its config.
+    """The base with fresh float32 LoRA layers in the chosen linear layers, and its config.
 
     The config is what PEFT and vLLM read, without paths or library versions, so that equal training
     gives equal files.
@@ -228,11 +236,13 @@ def add_lora(loaded: Loaded, settings: LoraSettings) -> tuple[Any, dict[str, Any
     from peft import LoraConfig, get_peft_model
 
     _check_head(loaded)
+    _check_targets(loaded, settings)
     asked = LoraConfig(
         r=settings.rank,
         lora_alpha=settings.alpha,
         lora_dropout=settings.dropout,
-        target_modules="all-linear",
+        target_modules=list(settings.target_modules) or "all-linear",
+        target_parameters=list(settings.target_parameters) or None,
         task_type="CAUSAL_LM",
     )
     with warnings.catch_warnings():
@@ -240,6 +250,7 @@ def add_lora(loaded: Loaded, settings: LoraSettings) -> tuple[Any, dict[str, Any
         warnings.simplefilter("ignore", FutureWarning)
         wrapped: Any = get_peft_model(loaded.model, asked)
     wrapped.train()
+    more = {"target_parameters": sorted(settings.target_parameters)}
     config = {
         "peft_type": "LORA",
         "task_type": "CAUSAL_LM",
@@ -251,7 +262,7 @@ def add_lora(loaded: Loaded, settings: LoraSettings) -> tuple[Any, dict[str, Any
         "fan_in_fan_out": False,
         "inference_mode": True,
     }
-    return wrapped, config
+    return wrapped, config | (more if settings.target_parameters else {})
 
 
 def _check_head(loaded: Loaded) -> None:
@@ -260,6 +271,14 @@ def _check_head(loaded: Loaded) -> None:
     used = [name for name in scalings if getattr(loaded.model.config, name, None)]
     if used:
         raise ModelUnavailable(f"{loaded.name} scales its logits ({used[0]}), not supported yet")
+
+
+def _check_targets(loaded: Loaded, settings: LoraSettings) -> None:
+    # PEFT passes over a name that is nowhere as long as another one is somewhere.
+    there = {name.rpartition(".")[2] for name, _ in loaded.model.named_modules()}
+    lost = [name for name in settings.target_modules if name not in there]
+    if lost:
+        raise StepFailed(f"lora.target_modules: {loaded.name} has no layer {', '.join(lost)}")
 
 
 def learning_rate(settings: LoraSettings, step: int, steps: int) -> float:
@@ -280,10 +299,11 @@ def _continue_from(
 
     check_weights_folder(folder)
     before = read_adapter_config(folder)
-    for name in ("r", "lora_alpha", "target_modules"):
-        if before[name] != config[name]:
+    for name in ("r", "lora_alpha", "target_modules", "target_parameters"):
+        if before.get(name) != config.get(name):
+            there, asked = before.get(name), config.get(name)
             raise ModelUnavailable(
-                f"adapter {folder} has {name} {before[name]} and the settings ask {config[name]}"
+                f"adapter {folder} has {name} {there} and the settings ask {asked}"
             )
     weights = read_adapter_weights(folder)
     with torch.no_grad():

@@ -132,14 +132,15 @@ def check_weights_folder(folder: Path, mend: str | None = None) -> str:
         if not folder.is_dir():
             raise ValueError(f"{folder} is missing")
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-            _check_file(path)
+            check_file(path)
         return verify_manifest(folder)
     except ValueError as error:
         mend = mend or f"Delete the folder {folder} and fetch or make it again, then resume"
         raise ModelUnavailable(f"{error}. {mend}") from None
 
 
-def _check_file(path: Path) -> None:
+def check_file(path: Path) -> None:
+    """ValueError when a file must not be in a folder of weights, or is not what its name says."""
     if path.suffix == ".py":
         raise ValueError(f"{path} is program code, which a model folder must not hold")
     if path.suffix in REFUSED_SUFFIXES or _starts_like_pickle(path):
@@ -160,7 +161,7 @@ def _starts_like_pickle(path: Path) -> bool:
 def _check_json(path: Path) -> None:
     try:
         record = json.loads(path.read_bytes())
-    except (json.JSONDecodeError, UnicodeDecodeError):
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
         raise ValueError(f"{path} is not JSON") from None
     if path.name.endswith("config.json") and "auto_map" in _keys(record):
         raise ValueError(f"{path} asks for code of its own to be loaded (auto_map)")
@@ -175,8 +176,11 @@ def _keys(value: Any) -> Iterator[str]:
             yield from _keys(item)
 
 
-def check_safetensors(path: Path) -> None:
-    """ValueError when a safetensors file is cut short, padded, or its header does not add up."""
+def check_safetensors(path: Path) -> set[str]:
+    """Names of the tensors in a safetensors file.
+
+    ValueError when it is cut short, padded, or its header does not add up.
+    """
     size = path.stat().st_size
     with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")
@@ -190,6 +194,7 @@ def check_safetensors(path: Path) -> None:
         raise ValueError(f"{path} has an unreadable header") from None
     if size != 8 + length + end:
         raise ValueError(f"{path} has {size} bytes and its header asks for {8 + length + end}")
+    return {name for name in header if name != "__metadata__"}
 
 
 def _tensor_bytes(item: dict[str, Any]) -> int:

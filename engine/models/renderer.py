@@ -15,6 +15,14 @@ def render_prompt(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
     return [int(token) for token in rendered]
 
 
+def render_text(tokenizer: Any, messages: Sequence[Message]) -> str:
+    """The text that `render_prompt` gives the ids of."""
+    text: str = tokenizer.apply_chat_template(
+        list(messages), add_generation_prompt=True, tokenize=False
+    )
+    return text
+
+
 def render_row(
     tokenizer: Any, messages: Sequence[Message], completion: str, ends: bool
 ) -> tuple[list[int], int]:
@@ -25,7 +33,7 @@ def render_row(
     """
     prompt = render_prompt(tokenizer, messages)
     end = [int(tokenizer.eos_token_id)] if ends else []
-    return [*prompt, *_plain_ids(tokenizer, completion), *end], len(prompt)
+    return [*prompt, *plain_ids(tokenizer, completion), *end], len(prompt)
 
 
 def template_hash(tokenizer: Any) -> str:
@@ -37,7 +45,8 @@ def template_hash(tokenizer: Any) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
-def _plain_ids(tokenizer: Any, text: str) -> list[int]:
+def plain_ids(tokenizer: Any, text: str) -> list[int]:
+    """Token ids of what an assistant writes."""
     # Words such as "<|im_end|>" in an answer are text here: only the template sets control tokens.
     encoded = tokenizer(text, add_special_tokens=False, split_special_tokens=True)
     return [int(token) for token in encoded["input_ids"]]

@@ -35,7 +35,8 @@ def check_address(base_url: str, local: bool) -> None:
 def try_model(store: Store, project_id: str, model: str) -> dict[str, Any]:
     """One call without a second try, reserved and settled on the project's account.
 
-    Gives `text`, or `error` when there was none, with `status` and `cost` in micro-dollars.
+    Gives `text`, or `error` when there was none, with `status`, `cost` in micro-dollars, and
+    whether that cost is `uncertain`: all that was reserved, since nobody can tell.
     """
     account = f"project:{project_id}"
     store.write(lambda session: ledger.open_account(session, account, project_id))
@@ -56,6 +57,7 @@ def try_model(store: Store, project_id: str, model: str) -> dict[str, Any]:
         "error": error,
         "status": made[0].status if made else "refused",
         "cost": (made[0].cost or 0) if made else 0,
+        "uncertain": made[0].uncertain if made else False,
         "usage": made[0].usage if made else {},
     }
 

@@ -1,12 +1,14 @@
 """A base model in memory, with adapters put on and taken off without a trace."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from data.files import read_manifest
 from engine.errors import ModelUnavailable
+from engine.models.bits import check_bits, loading_options
 from engine.models.registry import check_safetensors, check_weights_folder
 from engine.types import ModelRef
 
@@ -30,17 +32,22 @@ class Loaded:
     device: str
     end_ids: frozenset[int]
     fingerprint: str  # of the untouched base
+    path: str = ""
+    quantize: str | None = None  # "4bit": fit to be trained over, and for nothing else
     adapter_hash: str | None = None
     originals: "dict[str, torch.Tensor]" = field(default_factory=dict)
 
     @property
     def context(self) -> int:
         """How many tokens the model can read and write together."""
-        return int(self.model.config.max_position_embeddings)
+        return int(self.model.config.get_text_config().max_position_embeddings)
 
 
-def load_base(ref: ModelRef, precision: str, device: str) -> Loaded:
-    """Load a base model that the registry has verified; nothing is fetched and no code of it runs."""
+def load_base(ref: ModelRef, precision: str, device: str, quantize: str | None = None) -> Loaded:
+    """Load a base model that the registry has verified; nothing is fetched and no code of it runs.
+
+    With `quantize` the linear layers of its blocks have 4 bits a weight (NF4, arXiv 2305.14314).
+    """
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -55,8 +62,11 @@ def load_base(ref: ModelRef, precision: str, device: str) -> Loaded:
         attn_implementation="sdpa",
         local_files_only=True,
         use_safetensors=True,
+        **(loading_options(quantize, precision, device) if quantize else {}),
     )
-    model.to(device).eval().requires_grad_(False)
+    if not quantize:  # such weights are put on their device while they are made
+        model.to(device)
+    model.eval().requires_grad_(False)
     return Loaded(
         model=model,
         tokenizer=tokenizer,
@@ -66,7 +76,22 @@ def load_base(ref: ModelRef, precision: str, device: str) -> Loaded:
         device=device,
         end_ids=_end_ids(model, tokenizer),
         fingerprint=take_fingerprint(model),
+        path=ref.path,
+        quantize=quantize,
     )
+
+
+def load_again(loaded: Loaded, quantize: str | None) -> Loaded:
+    """The same base in other bits, in the place of the one that is loaded."""
+    ref = ModelRef(base=loaded.name, path=loaded.path, revision=loaded.revision)
+    precision, device = loaded.precision, loaded.device
+    check_bits(quantize, device)  # before anything is given up
+    loaded.model, loaded.originals = None, {}
+    if device.startswith("cuda"):
+        import torch
+
+        torch.cuda.empty_cache()
+    return load_base(ref, precision, device, quantize)
 
 
 def _check_unchanged(ref: ModelRef, folder: Path) -> None:
@@ -124,23 +149,48 @@ def _merge(loaded: Loaded, folder: Path) -> bool:
     weights = read_adapter_weights(folder)
     changed = False
     for name in sorted(name for name in weights if name.endswith(".lora_A.weight")):
-        path = name.removeprefix("base_model.model.").removesuffix(".lora_A.weight")
+        path = adapted_parameter(name, config)
         try:
-            layer = loaded.model.get_submodule(path)
+            weight = loaded.model.get_parameter(path)
         except AttributeError:
             raise ModelUnavailable(f"{folder} has weights for {path}, not in the base") from None
         up = weights[name.replace("lora_A", "lora_B")].to(loaded.device)
-        delta = (up @ weights[name].to(loaded.device)) * scale
+        delta = _product(up, weights[name].to(loaded.device), weight) * scale
         changed = changed or bool(delta.any())
         # On a GPU the originals wait in main memory, where there is room for a second copy.
-        loaded.originals[path] = layer.weight.data.to("cpu")
-        layer.weight.data = (layer.weight.data.float() + delta).to(layer.weight.dtype)
+        loaded.originals[path] = weight.data.to("cpu")
+        weight.data = (weight.data.float() + delta).to(weight.dtype)
     return changed
+
+
+def adapted_parameter(name: str, config: Mapping[str, Any]) -> str:
+    """The base's weight that a tensor of an adapter changes, by the tensor's PEFT name.
+
+    Experts that are one parameter have no layer to be named by: PEFT calls the first of their two
+    `experts.base_layer` and the second `experts`, and so does vLLM.
+    """
+    path = name.removeprefix("base_model.model.").removesuffix(".lora_A.weight")
+    if config.get("target_parameters") and path.endswith(".experts.base_layer"):
+        return f"{path.removesuffix('.base_layer')}.gate_up_proj"
+    if config.get("target_parameters") and path.endswith(".experts"):
+        return f"{path}.down_proj"
+    return f"{path}.weight"
+
+
+def _product(up: "torch.Tensor", down: "torch.Tensor", weight: "torch.Tensor") -> "torch.Tensor":
+    """What an adapter adds to a weight of outputs x inputs, or of experts x outputs x inputs."""
+    import torch
+
+    if weight.dim() == 2:
+        return up @ down
+    experts = weight.shape[0]
+    one, other = up.reshape(up.shape[0], -1, experts), down.reshape(experts, -1, down.shape[1])
+    return torch.einsum("ore,eri->eoi", one, other)
 
 
 def _take_off(loaded: Loaded) -> None:
     for path, weight in loaded.originals.items():
-        loaded.model.get_submodule(path).weight.data = weight.to(loaded.device)
+        loaded.model.get_parameter(path).data = weight.to(loaded.device)
     was_worn = bool(loaded.originals)
     loaded.originals.clear()
     loaded.adapter_hash = None

@@ -14,6 +14,7 @@ from engine.errors import (
     Interrupted,
     ModelUnavailable,
     OutOfMemory,
+    RequestRefused,
     WorkerFailed,
     WorkerLost,
 )
@@ -28,12 +29,22 @@ from engine.models.worker_link import (
     WorkerSilent,
     converse,
 )
-from engine.types import Answer, Ask, ModelRef, Stop, TrainJob, TrainProgress, TrainResult
+from engine.types import (
+    Answer,
+    Ask,
+    LabelAsk,
+    ModelRef,
+    Stop,
+    TrainJob,
+    TrainProgress,
+    TrainResult,
+)
 
 log = logging.getLogger(__name__)
 
 LOAD_SECONDS = 600.0
 TRIES = 3
+SHARES = (1.0, 0.5, 0.25)
 KILLED = -9
 
 Handler = Callable[[dict[str, Any]], None]
@@ -85,12 +96,18 @@ class WorkerEngine:
     @property
     def name(self) -> str:
         """Such as "transformers-cpu-float32"; complete once `prepare` or another call has loaded."""
-        return f"transformers-{self.device or 'unknown'}-{self.precision or 'unmeasured'}"
+        kind = (self.device or "unknown").partition(":")[0]  # every card of a machine is alike
+        return f"transformers-{kind}-{self.precision or 'unmeasured'}"
 
     @property
     def pid(self) -> int | None:
         """Process id of the worker, or None while there is none."""
         return self._link.info.pid if self._link else None
+
+    def is_up(self) -> bool:
+        """Whether its process runs."""
+        link = self._link
+        return link is not None and not link.is_gone()
 
     def prepare(self, model: ModelRef, stop: Stop = lambda: False) -> str:
         """Load the base, so that device and precision are settled; returns `name`."""
@@ -106,28 +123,50 @@ class WorkerEngine:
         stop: Stop,
     ) -> None:
         """Answer every ask, handing batches over as they come; Interrupted when `stop` says so."""
-        left = {ask.key: ask for ask in asks}
-        if len(left) != len(asks):
-            raise ValueError("two asks have the same key")
 
-        def take(report: dict[str, Any]) -> None:
+        def take(report: dict[str, Any]) -> list[str]:
             answers = [Answer(**fields) for fields in report["answers"]]
-            for answer in answers:
-                left.pop(answer.key, None)
             on_batch(answers)
+            return [answer.key for answer in answers]
 
-        def ask(share: float) -> None:
-            if left:
-                plain = [asdict(ask) for ask in left.values()]
-                fields = {"model": asdict(model), "asks": plain, "share": share}
-                self._call(model, "generate", fields, {"answers": take}, stop)
+        self._ask_all("generate", model, asks, "answers", take, stop)
 
+    def complete(
+        self,
+        model: ModelRef,
+        wanted: Mapping[str, Any],
+        on_piece: Callable[[dict[str, Any]], None],
+        stop: Stop,
+    ) -> None:
+        """Answer one request in pieces (engine/models/complete.py has both); WorkerLost when the
+        worker ended meanwhile, since what was told cannot be taken back."""
+        refused: list[dict[str, Any]] = []
+        handlers: dict[str, Handler] = {
+            "piece": lambda report: on_piece(report["piece"]),
+            "refused": refused.append,
+        }
         with _Turn(self, stop):
-            self._smaller_each_time(
-                lambda share: self._twice(lambda: ask(share)),
-                [1.0, 0.5, 0.25],
-                "of the usual batch",
+            self._call(
+                model, "complete", {"wanted": dict(wanted), "model": asdict(model)}, handlers, stop
             )
+        for report in refused:
+            raise RequestRefused(report["text"], report["code"])
+
+    def read_labels(
+        self, model: ModelRef, asks: Sequence[LabelAsk], stop: Stop
+    ) -> list[dict[str, float]]:
+        """For each ask, in order, the log probability that its answer begins with each label.
+
+        RequestRefused where a label cannot be told apart; Interrupted when `stop` says so.
+        """
+        found: dict[str, dict[str, float]] = {}
+
+        def take(report: dict[str, Any]) -> list[str]:
+            found.update(report["read"])
+            return list(report["read"])
+
+        self._ask_all("read_labels", model, asks, "labels", take, stop)
+        return [found[ask.key] for ask in asks]
 
     def train(
         self, job: TrainJob, on_progress: Callable[[TrainProgress], None], stop: Stop
@@ -158,7 +197,7 @@ class WorkerEngine:
                 lost.append,
             )
 
-        batch = job.settings.batch_size
+        batch = min(job.settings.rows_at_once or job.settings.batch_size, job.settings.batch_size)
         with _Turn(self, stop):
             sizes = [float(batch // part) for part in (1, 2, 4) if batch // part]
             self._smaller_each_time(attempt, sizes, "rows at once")
@@ -173,6 +212,49 @@ class WorkerEngine:
         finally:
             if got_turn:
                 self._turn.release()
+
+    def rest(self) -> bool:
+        """End the worker unless a call is under way; the next call starts another."""
+        if not self._turn.acquire(blocking=False):
+            return False
+        try:
+            self._end_worker(gently=True)
+        finally:
+            self._turn.release()
+        return True
+
+    def _ask_all(
+        self,
+        do: str,
+        model: ModelRef,
+        asks: Sequence[Ask | LabelAsk],
+        word: str,
+        take: Callable[[dict[str, Any]], list[str]],
+        stop: Stop,
+    ) -> None:
+        """Have every ask answered by reports of that word; `take` says which asks one answers."""
+        left = {ask.key: ask for ask in asks}
+        if len(left) != len(asks):
+            raise ValueError("two asks have the same key")
+        refused: list[dict[str, Any]] = []
+
+        def done(report: dict[str, Any]) -> None:
+            for key in take(report):
+                left.pop(key, None)
+
+        def ask(share: float) -> None:
+            if left:
+                plain = [asdict(ask) for ask in left.values()]
+                fields = {"model": asdict(model), "asks": plain, "share": share}
+                handlers: dict[str, Handler] = {word: done, "refused": refused.append}
+                self._call(model, do, fields, handlers, stop)
+
+        with _Turn(self, stop):
+            self._smaller_each_time(
+                lambda share: self._twice(lambda: ask(share)), SHARES, "of the usual batch"
+            )
+        for report in refused:
+            raise RequestRefused(report["text"], report["code"])
 
     def _twice(
         self, call: Callable[[], None], tell: Callable[[str], None] = lambda text: None

@@ -45,9 +45,9 @@ def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) 
 def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]:
     """Ask the operator when the run has one, else plan by rule; a bad answer falls back to rule."""
     settings = work["settings"] | ({"replay_share": 0.0} if run.dry else {})  # nothing is trained
-    built_in = make_plan(
-        work["strata"], work["tasks"], work["rooms"], work["labels"], settings
-    ) | {"followed": []}
+    built_in = make_plan(work["strata"], work["tasks"], work["rooms"], work["labels"], settings) | {
+        "followed": []
+    }
     operator = run.config.operator_model
     if operator is None or not plannable(work):
         return built_in | {"turns": []}

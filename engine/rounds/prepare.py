@@ -13,6 +13,7 @@ from engine.draws import draw_fresh, plain_draws, read_task, record_draws, recor
 from engine.evaluations import Scored, item_scores, record_evaluation
 from engine.facts import RunFacts, Tools, derived_seed
 from engine.identity import protocol
+from engine.lint import check_training
 from engine.splits import check_room
 from engine.types import ModelRef, as_dict
 from engine.versions import BASE, record_version
@@ -41,6 +42,8 @@ def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) 
 def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]:
     """Answer the dev set with the untouched base model, twice: the second time shows the noise."""
     model = tools.model(run.base_model)
+    if not run.dry:
+        check_training(run.config.lora, model, f"preset {run.config.preset}")
     tasks = [read_task(one["task"]) for one in work["dev"]]
     runs, seconds = [], []
     for repeat in range(REPEATS):

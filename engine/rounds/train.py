@@ -52,12 +52,12 @@ def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]
         settings=LoraSettings(**work["lora"]),
         seed=derived_seed(run.secret, f"train|{work['round']}"),
     )
-    done = tools.student.train(job, lambda point: _show(tools, point), tools.stop)
+    done = tools.student.train(job, lambda point: show(tools, point), tools.stop)
     trained = model_of(tools, {"base": model.base, "adapter": done.adapter_hash})
     return {
         "model": as_dict(trained),
         "training": as_dict(done) | {"settings": as_dict(job.settings), "seed": job.seed},
-        "size": _size(Path(done.adapter_dir)),
+        "size": folder_size(Path(done.adapter_dir)),
     }
 
 
@@ -111,7 +111,7 @@ def _record_checkpoint(
     session.add(checkpoint)
 
 
-def _show(tools: Tools, point: TrainProgress) -> None:
+def show(tools: Tools, point: TrainProgress) -> None:
     """One training report into the live view and the loss curve."""
     tools.progress(point.step, point.steps, "training steps")
     row = TrainPoint(
@@ -129,5 +129,6 @@ def _show(tools: Tools, point: TrainProgress) -> None:
         )
 
 
-def _size(folder: Path) -> int:
+def folder_size(folder: Path) -> int:
+    """Bytes of everything in a folder."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

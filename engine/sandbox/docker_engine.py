@@ -182,6 +182,8 @@ def _why(error: Exception) -> str:
         mend = "install Docker and start it (apt-get install docker.io)"
     else:
         mend = "start it (systemctl start docker), then see `docker version`"
+    if named := os.environ.get("DOCKER_HOST"):
+        mend = f"{mend}, or unset DOCKER_HOST, which says {named}"
     return f"no Docker engine answers: {first_line(error)}; {mend}"
 
 

@@ -43,6 +43,12 @@ def _in_file(path: Path) -> AnyVerifier:
     except Exception as error:
         raise ValueError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
     found = [one for one in vars(module).values() if isinstance(one, Verifier | CodeVerifier)]
+    if not found and callable(getattr(module, "verify", None)):
+        raise ValueError(
+            f"{path} has a function verify and no Verifier around it: add the line "
+            f'{path.stem.upper()} = Verifier(name="{path.stem}", verify=verify) below it, with '
+            "Verifier imported from engine.types"
+        )
     if len(found) != 1:
         raise ValueError(f"{path} defines {len(found)} Verifiers: keep one to a file")
     return found[0]

@@ -118,6 +118,7 @@ async def test_a_tunnel_may_end_at_any_local_port(
         ("allowed_origins", "https://lab.example/x"),
         ("trusted_proxies", "*"),
         ("trusted_proxies", "proxy.example"),
+        ("engine", "torch"),
         ("root_path", "lab"),
         ("root_path", "/<script>"),
         ("root_path", "//evil.example"),

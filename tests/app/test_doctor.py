@@ -1,5 +1,6 @@
 """What the doctor says of a machine, with small twins of other people's commands on the PATH."""
 
+import contextlib
 import importlib.metadata
 import json
 import socket
@@ -10,7 +11,10 @@ import pytest
 from app import doctor
 from app.doctor import GB
 from data.disk import Room
+from data.engines import engine_setting
 from data.home import Home, HomeLock, open_home
+from data.store import Store
+from data.tables import Setting
 from engine.sandbox.docker_engine import IMAGE
 
 CARD = "NVIDIA H200, 143771 MiB, 580.95.05"
@@ -79,6 +83,21 @@ def test_docker_is_told_with_its_own_words_and_the_mend_for_them(
     assert (mend or "") in (found.mend or "") and bool(mend) == bool(found.mend)
 
 
+def test_docker_is_asked_where_sandboxes_look_for_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command line alone would follow its own context, and tell of another engine."""
+    twin(path, "docker", 'echo "$1 $2"')
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    assert doctor.check_docker().text == "engine --host unix:///var/run/docker.sock"
+    monkeypatch.setenv("DOCKER_HOST", "tcp://10.0.0.9:2375")
+    assert doctor.check_docker().text == "engine --host tcp://10.0.0.9:2375"
+    assert "tcp://10.0.0.9:2375" in doctor.check_sandbox(IMAGE, engine_answers=True).text
+    twin(path, "docker", "echo 'Cannot connect' >&2; exit 1")
+    mend = doctor.check_docker().mend or ""
+    assert mend.endswith("or unset DOCKER_HOST, which says tcp://10.0.0.9:2375")
+
+
 @pytest.mark.parametrize(
     ("script", "state", "text", "mend"),
     [
@@ -114,11 +133,39 @@ def test_without_a_card_the_processor_does_the_work(path: Path) -> None:
     assert doctor.check_gpu().text == "none: models run on the processor"
 
 
-def test_vllm_is_asked_through_the_interpreter_that_the_setting_names(path: Path) -> None:
+def test_vllm_is_asked_through_the_interpreter_of_its_environment(path: Path) -> None:
     twin(path, "python", "echo 0.32.0")
-    assert doctor.check_vllm(str(path / "python")).state == "ok"
-    assert doctor.check_vllm(str(path / "gone")).state == "note"
-    assert doctor.check_vllm(None).text == "not installed: the worker answers instead"
+    assert doctor.check_vllm(path / "python").state == "ok"
+    assert doctor.check_vllm(path / "gone").state == "note"
+
+
+@pytest.mark.parametrize(
+    ("setting", "installed", "gpu", "state", "text"),
+    [
+        ("", False, False, "note", "not installed; the worker answers: vLLM is not installed"),
+        ("auto", True, False, "ok", "the worker answers: without a GPU"),
+        ("auto", True, True, "ok", "vLLM answers: it is installed and there is a GPU"),
+        ("worker", True, True, "ok", "the worker answers: the setting engine says so"),
+        ("vllm", True, False, "ok", "vLLM answers: the setting engine says so"),
+        ("vllm", False, True, "broken", "not installed; vLLM answers: the setting engine says so"),
+    ],
+)
+def test_which_engine_answers_is_told_with_the_reason(
+    path: Path, setting: str, installed: bool, gpu: bool, state: str, text: str
+) -> None:
+    twin(path, "python", "echo 0.32.0")
+    found = doctor.check_vllm(path / "python" if installed else None, setting, gpu)
+    assert found.state == state and text in found.text
+    assert installed or "run.py install vllm" in (found.mend or "")
+
+
+def test_the_setting_is_read_from_the_home(tmp_path: Path, path: Path) -> None:
+    with contextlib.closing(Store(tmp_path / "pawl.db")) as store:
+        assert engine_setting(tmp_path / "pawl.db") == ""
+        store.write(lambda s: s.add(Setting(name="engine", value="vllm")))
+    checks = doctor.report(tmp_path, tmp_path / "none.gguf", "0" * 64, range(8710, 8730))
+    (found,) = [check for check in checks if check.name == "vLLM"]
+    assert "the setting engine says so" in found.text
 
 
 def test_a_home_that_cannot_be_made_is_broken(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_a_model_added_for_one_role_is_refused_in_another(models: Models, store:
     near = {**GIVEN, "base_url": "http://127.0.0.1:1/v1", "local": True, "key_env": None}
     models.add(LOCAL_OWNER, **near | {"role": "teacher"})
     check(store, teacher_model="lab/big")
-    with pytest.raises(InvalidRequest, match="lab/big was added as teacher alone"):
+    with pytest.raises(Conflict, match="lab/big was added as teacher alone"):
         check(store, operator_model="lab/big")
 
 

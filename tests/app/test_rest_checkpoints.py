@@ -69,10 +69,25 @@ def test_all_files_come_as_one_archive(doors: Door) -> None:
     assert found == {file["name"]: file["size_bytes"] for file in item["files"]}
 
 
-def test_a_checkpoint_has_four_names(doors: Door) -> None:
+def test_an_archive_is_named_after_its_version_whatever_a_link_says(doors: Door) -> None:
+    first = names(doors)["candidate-1"]
+    link = signed(doors, "trained/candidate-1")["zip"]
+    unnamed = link.partition("&name=")[0]
+    for url, name in (
+        (link, "trained-candidate-1.zip"),
+        (f"{unnamed}&name=..%2F%22%0D%0AX-Bad:%201", "X-Bad-1.zip"),
+        (f"{unnamed}&name=%22%2F..", f"{first}.zip"),
+        (unnamed, f"{first}.zip"),
+    ):
+        answer = doors.ask("GET", url, headers={"Authorization": ""})
+        assert answer.headers["content-disposition"] == f'attachment; filename="{name}"', url
+
+
+def test_a_checkpoint_has_five_names(doors: Door) -> None:
     first = names(doors)["candidate-1"]
     for path in (
         first,
+        "trained/candidate-1",
         f"envloop://trained-r1/{first}",
         f"tinker://trained-r1/weights/{first}",
         "tinker://trained/weights/candidate-1",

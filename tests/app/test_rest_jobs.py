@@ -238,9 +238,10 @@ def test_only_who_may_stops_jobs_and_endpoints(doors: Door) -> None:
         assert doors.refusal("POST", f"/v1/job/nobody/{action}") == (404, "JOB_NOT_FOUND")
 
 
-def test_jobs_are_not_submitted_here(doors: Door) -> None:
-    refused = doors.refusal("POST", "/v1/job", json={"type": "train", "spec": {}})
-    assert refused == (422, "UNSUPPORTED_CAPABILITY")
+def test_jobs_of_some_kinds_are_not_offered_here(doors: Door) -> None:
+    for given in ({"type": "sandbox"}, {"dataset": {"name": "sums"}}):
+        refused = doors.refusal("POST", "/v1/job", json=given)
+        assert refused == (422, "UNSUPPORTED_CAPABILITY")
 
 
 def test_a_job_by_hand_shows_with_its_own_base_model(doors: Door) -> None:

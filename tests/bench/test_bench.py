@@ -151,3 +151,14 @@ def test_our_training_step_outruns_trl_at_the_same_loss(tmp_path: Path) -> None:
     assert first["ratio"] >= 1.5, found
     ours, theirs = found["losses"][0]
     assert abs(ours - theirs) <= 0.01 * theirs
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_batches_and_label_reads_outrun_one_at_a_time_with_the_same_outcome(tmp_path: Path) -> None:
+    """The endpoint's part is measured where PAWL_VLLM names a Python that has vLLM."""
+    found = bench(tmp_path, "rollout", "--quick", "--pairs", "1", seconds=1700)
+    answers, labels, *endpoint = found["ratios"]
+    assert answers["ratio"] >= 4 and labels["ratio"] >= 5, found  # small batches gain less
+    assert len(endpoint) == bool(os.environ.get("PAWL_VLLM"))
+    assert all(one["ratio"] <= 1.3 for one in endpoint), found  # four short chats: room for chance

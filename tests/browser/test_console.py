@@ -29,6 +29,11 @@ PAGES = {
     "directives": "/runs/arith-carry-2?tab=directives",
     "cost": "/runs/arith-carry-2?tab=cost",
     "start": "/start",
+    "jobs": "/jobs",
+    "job": "/jobs/arith-carry-1-r1",
+    "checkpoints": "/checkpoints",
+    "inference": "/inference",
+    "train": "/train",
     "simulated": "/runs/carry-rehearsal-1?tab=evaluations",
 }
 GROUND = {"light": "rgb(246, 246, 243)", "dark": "rgb(17, 18, 20)"}
@@ -319,7 +324,7 @@ def test_the_best_version_comes_as_an_archive(console: Console, page: Page) -> N
     page.get_by_role("button", name="More actions").first.click()
     with page.expect_download() as download:
         page.get_by_text("Download candidate-1").click()
-    assert download.value.suggested_filename == "9f3e1c0ffee.zip"
+    assert download.value.suggested_filename == "arith-carry-1-candidate-1.zip"
     with zipfile.ZipFile(download.value.path()) as archive:
         assert archive.namelist() == ["adapter_config.json"]
 

@@ -1,6 +1,5 @@
 """The published client against a real server: the acceptance script as it is, every check of it."""
 
-import fcntl
 import hashlib
 import json
 import os
@@ -12,9 +11,9 @@ import pytest
 from sqlmodel import select
 
 from data.tables import Run
+from tests.published_client import install
 from tests.server.process import ROOT, Server
 
-CLIENT = "envloop-cli==1.7.0"
 PLACES = (ROOT / "shared", ROOT.parent / "shared")
 
 
@@ -30,26 +29,8 @@ def script() -> Path:
 
 @pytest.fixture(scope="module")
 def published_client() -> Path:
-    """The `el` command in an environment of its own, made once and kept in the cache folder."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "pawl"
-    cache.mkdir(parents=True, exist_ok=True)
-    folder = cache / CLIENT.replace("==", "-")
-    with open(cache / "client.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "complete").exists():
-            _install(folder)
-    return folder / "bin" / "el"
-
-
-def _install(folder: Path) -> None:
-    run = [sys.executable, "-m", "venv", "--clear", str(folder)]
-    install = [str(folder / "bin" / "pip"), "install", "--quiet", CLIENT]
-    for command in (run, install):
-        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-        if done.returncode and os.environ.get("CI") != "true":
-            pytest.skip(f"{CLIENT} cannot be installed here: {done.stderr.strip()[-200:]}")
-        assert done.returncode == 0, done.stderr
-    (folder / "complete").touch()
+    """The `el` command in an environment of its own."""
+    return install()
 
 
 @pytest.mark.timeout(600)
@@ -91,3 +72,36 @@ def test_it_downloads_and_deletes_what_was_trained(
     el("delete", first["checkpoint_id"], "--wait")
     left = json.loads(el("list", "--run-id", "keeps", "--json"))["items"]
     assert [one["checkpoint_id"] for one in left] == [second["checkpoint_id"]]
+
+
+@pytest.mark.timeout(180)
+def test_it_trains_on_rows_without_a_loop(
+    server: Server, key: str, published_client: Path, tmp_path: Path
+) -> None:
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "ENVLOOP_HOME": str(tmp_path / "el")}
+    env |= {"ENVLOOP_BASE_URL": server.url, "ENVLOOP_API_KEY": key}
+
+    def el(*words: str) -> str:
+        command = [str(published_client), *words]
+        done = subprocess.run(
+            command, env=env, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    row = {"messages": [{"role": "user", "content": "2+2"}], "completion": "4"}
+    spec = {"base_model": "sim/student", "data": {"rows": [row] * 40}}
+    spec |= {"evaluate": {"suite": "guard", "n": 20}, "tags": {"rsi_run": "hand", "rsi_round": "1"}}
+    file = tmp_path / "job.json"
+    file.write_text(json.dumps({"spec": spec, "request_id": "client-1"}))
+    done = json.loads(el("job", "submit", "--type", "train", "--file", str(file), "--wait"))
+    assert done["status"] == "completed" and done["training"]["base_model"] == "sim/student"
+    job = done["job_id"]
+    assert json.loads(el("job", "submit", "--type", "train", "--file", str(file)))["job_id"] == job
+    got = json.loads(el("job", "get", job))
+    assert got["training"]["checkpoint"]["path"].startswith(f"envloop://{job}/")
+    assert json.loads(el("job", "result", job))["metrics"]["n"] == 20
+    assert "step 2 loss" in el("job", "log", job, "--follow")
+    (checkpoint,) = json.loads(el("checkpoint", "list", "--train-job-id", job, "--json"))["items"]
+    el("checkpoint", "download", checkpoint["tinker_path"], str(tmp_path / "files"))
+    assert "hand" in el("job", "run", "list")

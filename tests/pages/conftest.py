@@ -35,11 +35,15 @@ def access(store: Store, tmp_path: Path) -> Access:
 
 
 @pytest.fixture
-def empty(user: User, store: Store, access: Access) -> User:
+def service(store: Store) -> Service:
+    return Service(store, "CPU, 2 cores")
+
+
+@pytest.fixture
+def empty(user: User, service: Service, access: Access) -> User:
     """Signed in to a project without runs."""
     from pages import nothing, site  # dropped from sys.modules between tests, so imported anew
 
-    service = Service(store, "CPU, 2 cores")
     site.register(service, access)
     web.add_exception_handler(404, nothing.nothing_here(service, access))
     web.middleware_stack = Guard(

@@ -217,9 +217,9 @@ async def test_the_menu_of_a_row_offers_what_its_run_allows(console: User) -> No
     await console.open("/")
     (table,) = console.find(ui.table).elements
     menus = {row["run"]: [one["action"] for one in row["menu"]] for row in table.rows}
-    assert menus[RUNNING] == ["stop", "new"]
+    assert menus[RUNNING] == ["stop", "new", "deploy"]
     assert menus[PAUSED] == ["resume", "stop", "new"]
-    assert menus[FINISHED] == ["new"]
+    assert menus[FINISHED] == ["new", "deploy"]
     assert menus[CAPPED] == ["resume", "new"]
 
 

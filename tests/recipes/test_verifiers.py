@@ -70,6 +70,9 @@ def test_a_verifier_can_be_tried_from_its_own_file(tmp_path: Path) -> None:
     (tmp_path / "none.py").write_text("")
     with pytest.raises(ValueError, match="defines 0 Verifiers"):
         find_verifier(str(tmp_path / "none.py"))
+    (tmp_path / "plain.py").write_text("def verify(task, text): ...")
+    with pytest.raises(ValueError, match=r'add the line PLAIN = Verifier\(name="plain", verify='):
+        find_verifier(str(tmp_path / "plain.py"))
     (tmp_path / "bad.py").write_text("def verify(:")
     with pytest.raises(ValueError, match=r"bad\.py cannot be loaded: SyntaxError: .*line 1"):
         find_verifier(str(tmp_path / "bad.py"))

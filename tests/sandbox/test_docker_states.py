@@ -39,6 +39,7 @@ def refusal(monkeypatch: pytest.MonkeyPatch, host: str) -> str:
 def test_no_engine_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     said = refusal(monkeypatch, f"unix://{tmp_path}/docker.sock")
     assert "No such file" in said and "install Docker" in said
+    assert f"unset DOCKER_HOST, which says unix://{tmp_path}/docker.sock" in said
 
 
 def test_an_engine_that_is_down_left_its_socket(

@@ -43,7 +43,7 @@ def test_a_child_sees_only_the_allowed_environment(
     assert "CANARY" not in log.read_text()
     assert seen["HF_HUB_OFFLINE"] == "1" and seen["OMP_NUM_THREADS"] == "2"
     allowed = {"PATH", "HOME", "LANG", "TMPDIR", "CUDA_VISIBLE_DEVICES"}
-    allowed |= {"HF_HUB_OFFLINE", "PYTHONPATH"}
+    allowed |= {"CUDA_DEVICE_ORDER", "HF_HUB_OFFLINE", "PYTHONPATH"}
     knobs = ("OMP_", "MKL_", "OPENBLAS_", "LC_")
     assert {name for name in seen if not name.startswith(knobs)} <= allowed
 

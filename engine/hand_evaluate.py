@@ -1,0 +1,98 @@
+"""Evaluate, by hand: base and adapter on the same tasks, compared in pairs as at a gate."""
+
+import time
+from typing import Any
+
+from sqlmodel import Session
+
+from data.tables import Evaluation, Job
+from engine import statistics
+from engine.answers import answer_tasks, plain
+from engine.evaluations import Scored, item_scores, record_evaluation
+from engine.facts import JobFacts, Tools, derived_seed
+from engine.hand_suite import suite_of
+from engine.identity import protocol, version_hash
+from engine.types import Harness, ModelRef, as_dict
+from engine.versions import BASE, model_of
+from engine.words import gain, score
+
+NAME = "evaluate"
+USES_DEVICE = True
+
+
+def prepare(session: Session, job: JobFacts, round_: int, past: dict[str, Any]) -> dict[str, Any]:
+    """The two versions that meet."""
+    model = past["train"]["model"]
+    base = {"name": BASE, "base": model["base"], "adapter": None}
+    return {"versions": [base, base | {"name": job.id, "adapter": model["adapter_hash"]}]}
+
+
+def execute(work: dict[str, Any], job: JobFacts, tools: Tools) -> dict[str, Any]:
+    """Answer the suite's tasks with both."""
+    suite = suite_of(job, tools)
+    assert suite is not None, "only a job that names a suite is evaluated"
+    seed = derived_seed(job.secret, "evaluate")
+    tools.event("message", f"base and adapter answer {len(suite.tasks)} tasks of {suite.name}")
+    measured = []
+    for version in work["versions"]:
+        model, started = model_of(tools, version), time.monotonic()
+        graded = answer_tasks(
+            tools,
+            model,
+            suite.tasks,
+            suite.harness,
+            suite.verifier,
+            label=f"{suite.name} answers of {_shown(version)}",
+            seed=seed,
+        )
+        seconds = time.monotonic() - started
+        measured.append({"model": as_dict(model), "graded": plain(graded), "seconds": seconds})
+    ids = [task.id for task in suite.tasks]
+    locked_up = tools.verdicts.isolation(suite.verifier)
+    engine = tools.student.name
+    return {
+        "measured": measured,
+        "suite": suite.name,
+        "split": suite.split,
+        "planned": len(ids),
+        "harness": as_dict(suite.harness),
+        "protocol": protocol(ids, suite.verifier, suite.harness, engine, seed, locked_up),
+    }
+
+
+def record(
+    session: Session, job: JobFacts, round_: int, work: dict[str, Any], result: dict[str, Any]
+) -> dict[str, Any]:
+    """Write both evaluations, and the paired difference into the job's figures."""
+    rows, scores = [], []
+    for version, found in zip(work["versions"], result["measured"], strict=True):
+        scored = Scored(
+            round=round_,
+            version=version["name"],
+            version_hash=version_hash(ModelRef(**found["model"]), Harness(**result["harness"])),
+            suite=result["suite"],
+            split=result["split"],
+            protocol=result["protocol"],
+            planned=result["planned"],
+            seconds=found["seconds"],
+        )
+        rows.append(record_evaluation(session, job, scored, found["graded"]))
+        scores.append(item_scores(found["graded"]))
+    base, adapter = rows
+    paired = as_dict(statistics.compare(*scores))
+    row = session.get_one(Job, job.id)
+    told = {"suite": result["suite"], "split": result["split"], "paired": paired}
+    told |= {"base": _figures(base), "adapter": _figures(adapter)}
+    row.result = row.result | {"evaluation": told}
+    session.add(row)
+    means = f"{score(base.mean)} to {score(adapter.mean)}"
+    return {"text": f"{result['suite']} {means}, {gain(paired)}, n {paired['n']}"}
+
+
+def _figures(row: Evaluation) -> dict[str, Any]:
+    """A version's own figures, over all that it has a score for."""
+    return {"mean": row.mean, "low": row.low, "high": row.high, "scored": row.scored}
+
+
+def _shown(version: dict[str, Any]) -> str:
+    return BASE if version["adapter"] is None else "the adapter"

@@ -1,0 +1,108 @@
+"""One call of a deployed version: its usage as a row, and its chunks for whoever may leave."""
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from data.store import Store
+from data.tables import EndpointCall, Job
+from engine.errors import RequestRefused
+from engine.serving.bodies import CHAT
+
+
+class Call:
+    """Writes one row when it ends; a request that was refused leaves none."""
+
+    def __init__(self, *, store: Store, job: Job, actor: str, route: str) -> None:
+        self._store = store
+        self._row = EndpointCall(
+            project_id=job.project_id,
+            job=job.id,
+            actor=actor,
+            kind="chat" if route == CHAT else "completion",
+            status="answered",
+        )
+        self._began = 0.0
+
+    def used(self, usage: Mapping[str, Any]) -> None:
+        """What the answer says of its tokens."""
+        self._row.tokens_in = int(usage.get("prompt_tokens") or 0)
+        self._row.tokens_out = int(usage.get("completion_tokens") or 0)
+
+    def saw_text(self) -> None:
+        """A chunk with text came: about one token, where no usage follows."""
+        self._row.tokens_out += 1
+
+    def __enter__(self) -> Self:
+        self._began = time.monotonic()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, RequestRefused):
+            return
+        row = self._row
+        row.status = "answered" if error is None else "broken"
+        row.seconds = time.monotonic() - self._began
+        self._store.post(lambda s: s.add(row))
+
+
+def counted(
+    chunks: Iterator[dict[str, Any]], call: Call, model: str, wants_usage: bool
+) -> Iterator[dict[str, Any]]:
+    """Chunks under the version's public name, their usage counted and told only where wanted."""
+    for chunk in chunks:
+        usage = chunk.get("usage")
+        if usage:
+            call.used(usage)
+        elif chunk.get("choices"):
+            call.saw_text()
+        if not wants_usage:
+            if usage and not chunk.get("choices"):
+                continue
+            chunk.pop("usage", None)
+        yield chunk | {"model": model}
+
+
+class Chunks:
+    """An iterator with its first item fetched, that any thread may close at any time."""
+
+    def __init__(self, chunks: Iterator[dict[str, Any]]) -> None:
+        self._chunks = chunks
+        self._turn = threading.Lock()
+        self._closed = False
+        self._first: dict[str, Any] | None = next(chunks, None)
+
+    def __iter__(self) -> "Chunks":
+        return self
+
+    def __next__(self) -> dict[str, Any]:
+        with self._turn:
+            if self._first is not None:
+                first, self._first = self._first, None
+                return first
+            try:
+                return next(self._chunks)
+            finally:
+                if self._closed:
+                    self._end()
+
+    def close(self) -> None:
+        """End the answer; when another thread waits for a chunk, as soon as that one is there."""
+        self._closed = True
+        if self._turn.acquire(blocking=False):
+            try:
+                self._end()
+            finally:
+                self._turn.release()
+
+    def _end(self) -> None:
+        close = getattr(self._chunks, "close", None)
+        if close is not None:
+            close()

@@ -1,0 +1,78 @@
+"""Which engine serves a base here, and how its process is made."""
+
+import json
+from pathlib import Path
+
+from data.engines import INSTALL, choose_engine, find_vllm
+from data.home import Home
+from data.store import Store
+from data.tables import Setting
+from engine.errors import EndpointNotReady
+from engine.models.memory import serving_need
+from engine.needs import config_of
+from engine.resources import child_records
+from engine.serving.places import Places
+from engine.serving.worker_host import WorkerHost
+from engine.types import Host
+
+TOKENS = 2048  # of a conversation whose memory is reckoned with
+
+
+def make_host(store: Store, home: Home, places: Places) -> Host:
+    """A host that is not started yet, of the engine that the setting `engine` means here."""
+    device = places.serve_device
+    vllm = find_vllm(home.path)
+    choice = choose_engine(_setting(store, "engine"), vllm, device != "cpu")
+    record, forget = child_records(store, "serving")
+    if choice.engine == "worker":
+        return WorkerHost(
+            log_dir=home.logs / "serving",
+            device=device,
+            precision=kept_precision(home.path, device),
+            record_child=record,
+            forget_child=forget,
+        )
+    if vllm is None:
+        raise EndpointNotReady(f"the setting engine is vllm, and it is not installed: {INSTALL}")
+    from engine.serving.vllm_host import vllm_host
+
+    return vllm_host(
+        vllm,
+        log_dir=home.logs,
+        device=device,
+        cards=places.visible_cards,
+        tensor_parallel=places.tensor_parallel,
+        spare=places.spare_bytes,
+        record_child=record,
+        forget_child=forget,
+    )
+
+
+def need_of(home: Home, base: str, device: str) -> int | None:
+    """Bytes that serving a base takes on a device; None where its sizes are not known."""
+    config = config_of(home.models, base)
+    if config is None:
+        return None
+    kind = device.partition(":")[0]
+    usual = "float32" if kind == "cpu" else "bfloat16"
+    precision = kept_precision(home.path, device) or usual
+    try:
+        need = serving_need(config, rows=1, length=TOKENS, device=kind, precision=precision)
+    except (ValueError, KeyError):
+        return None
+    return need.total
+
+
+def kept_precision(home: Path, device: str) -> str | None:
+    """The precision that was measured as the faster one on a kind of device, if it was."""
+    try:
+        kept = json.loads((home / f"precision-{device.partition(':')[0]}.json").read_text())
+        return str(kept["precision"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _setting(store: Store, name: str) -> str:
+    with store.read() as session:
+        row = session.get(Setting, name)
+    return row.value if row is not None else ""
