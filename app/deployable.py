@@ -14,7 +14,7 @@ from app.errors import (
     CheckpointUnavailable,
     InvalidField,
     ModelNotFound,
-    Unsupported,
+    NothingTrained,
 )
 from app.trainable import base_models
 from data.home import Home
@@ -57,7 +57,7 @@ def find_target(session: Session, caller: Caller, home: Home, spec: Mapping[str,
 
 def _base(home: Home, name: str) -> Target:
     if name.startswith(SIMULATED):
-        raise Unsupported(f"model: {name} is simulated: there are no weights to deploy")
+        raise NothingTrained(f"model: {name} is simulated: there are no weights to deploy")
     if name not in base_models(home):
         there = ", ".join(sorted(base_models(home)))
         raise ModelNotFound(f"model: there is no base model {name}; there are {there}")
@@ -75,7 +75,9 @@ def _version(session: Session, caller: Caller, name: str) -> Version | None:
 
 def _of_version(session: Session, home: Home, version: Version, asked: str) -> Target:
     if version.simulated or version.base_model.startswith(SIMULATED):
-        raise Unsupported(f"{asked} is simulated: no weights were trained, so none can be deployed")
+        raise NothingTrained(
+            f"{asked} is simulated: no weights were trained, so none can be deployed"
+        )
     if version.adapter is not None:
         row = session.get(Checkpoint, version.adapter)
         if row is None or row.deleted_at is not None:

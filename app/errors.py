@@ -30,6 +30,7 @@ ServiceError
 │   │   └── TrainRequestConflict of a training
 │   ├── JobOver              the job has ended
 │   ├── EndpointPaused       the deployed version is paused
+│   ├── NothingTrained       a simulated version has no weights
 │   ├── InUse                something still needs the thing
 │   └── JobActionUnsupported the job's kind knows no such action
 └── Unavailable         503  no engine takes up work here
@@ -230,6 +231,12 @@ class JobOver(Conflict):
     """The job has ended."""
 
     code = "CONFLICT"
+
+
+class NothingTrained(Conflict):
+    """A simulated version has no weights, so that nothing can be done with them."""
+
+    code = "UNSUPPORTED_CAPABILITY"
 
 
 class EndpointPaused(Conflict):

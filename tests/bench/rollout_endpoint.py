@@ -20,7 +20,7 @@ from app.admin import call_admin
 from app.errors import ServiceError
 from data.home import Home
 from data.store import Reader
-from data.tables import Child
+from data.tables import Child, Job
 from tests.bench.harness import (
     ONE_THREAD,
     ROOT,
@@ -66,7 +66,6 @@ def measure(model: Path, pairs: int, quick: bool) -> Ratio:
             goal=GOAL,
             pairs=pairs,
             differ=same_texts,
-            warm_up=False,
             again=not quick,
         )
 
@@ -95,6 +94,7 @@ def _place(home: Home, url: str) -> Deployed:
     """Where it answers, as soon as vLLM has a process that takes connections."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
+        _check_deployed(home)
         for arguments in _children(home):
             if "--uds" in arguments:
                 path = arguments[arguments.index("--uds") + 1]
@@ -103,6 +103,17 @@ def _place(home: Home, url: str) -> Deployed:
                 return Deployed(url=url, key=key, socket=path, vllm_name=name)
         time.sleep(0.5)
     raise BenchFailed(f"no vLLM after {PATIENCE_SECONDS:.0f} s; see {home.logs}")
+
+
+def _check_deployed(home: Home) -> None:
+    reader = Reader(home.database)
+    try:
+        with reader.read() as session:
+            job = session.exec(select(Job).where(Job.type == "inference")).one()
+    finally:
+        reader.close()
+    if job.status in ("failed", "cancelled"):
+        raise BenchFailed(f"the deployment {job.status}: {job.reason}")
 
 
 def _children(home: Home) -> list[list[str]]:

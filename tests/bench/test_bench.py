@@ -161,4 +161,4 @@ def test_batches_and_label_reads_outrun_one_at_a_time_with_the_same_outcome(tmp_
     answers, labels, *endpoint = found["ratios"]
     assert answers["ratio"] >= 4 and labels["ratio"] >= 5, found  # small batches gain less
     assert len(endpoint) == bool(os.environ.get("PAWL_VLLM"))
-    assert all(one["ratio"] <= 1.3 for one in endpoint), found  # four short chats: room for chance
+    assert all(one["ratio"] <= 1.5 for one in endpoint), found  # four short chats: room for chance

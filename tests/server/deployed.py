@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 from sqlmodel import Session
 
@@ -19,13 +18,13 @@ LAYER = "base_model.model.model.layers.0.self_attn.q_proj"
 WIDTH = 576  # of the embedded model
 
 
-def lay_version(home: Path, base: ModelRef, **more: Any) -> str:
-    """Write run sums-1 with base and candidate-1 into a home; the checkpoint's id."""
+def lay_version(home: Path, base: ModelRef) -> str:
+    """Write run sums-1 with base, candidate-1 and a simulated candidate-2; the checkpoint's id."""
     opened = open_home(home)
     adapter = write_adapter(opened, base)
     store = Store(opened.database)
     Access(store, opened).ensure_owner()
-    store.write(lambda s: _rows(s, base, adapter, more))
+    store.write(lambda s: _rows(s, base, adapter))
     store.close()
     return adapter
 
@@ -51,7 +50,7 @@ def write_adapter(home: Home, base: ModelRef, seed: int = 0) -> str:
     return name
 
 
-def _rows(session: Session, base: ModelRef, adapter: str, more: dict[str, Any]) -> None:
+def _rows(session: Session, base: ModelRef, adapter: str) -> None:
     run = Run(
         id=RUN,
         project_id=PROJECT,
@@ -73,19 +72,20 @@ def _rows(session: Session, base: ModelRef, adapter: str, more: dict[str, Any]) 
     job = Job(id=f"{RUN}-r1", project_id=PROJECT, run=RUN, round=1, type="train")
     job.status = "completed"
     session.add(job)
-    for name, role, weights in (("base", "baseline", None), ("candidate-1", "candidate", adapter)):
+    made = {"base": None, "candidate-1": adapter, "candidate-2": None}
+    for name, weights in made.items():
         version = Version(
             project_id=PROJECT,
             run=RUN,
             name=name,
-            role=role,
+            role="baseline" if name == "base" else "candidate",
             round=1 if weights else None,
             base_model=base.base,
             base_revision=base.revision,
             adapter=weights,
             harness="h-1",
             version_hash=f"v-{name}",
-            **more,
+            simulated=name == "candidate-2",
         )
         session.add(version)
     checkpoint = Checkpoint(

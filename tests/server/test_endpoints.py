@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ from engine.types import ModelRef
 from tests.models import lay_base
 from tests.published_client import install
 from tests.server.deployed import RUN, SYSTEM, lay_version
-from tests.server.process import Server, is_running
+from tests.server.process import ROOT, Server, environment_for, is_running
 
 CANDIDATE = f"{RUN}/candidate-1"
 QUESTION = [{"role": "user", "content": "What is the capital of France?"}]
@@ -228,12 +229,30 @@ def test_the_published_client_deploys_generates_pauses_and_wakes(
     assert held[0] == 409 and "deployed" in held[1]["message"]
 
 
+def test_one_command_deploys_a_version_and_says_how_to_call_it(place: Place) -> None:
+    def deploy(version: str) -> tuple[int, str]:
+        command = [sys.executable, str(ROOT / "run.py"), "deploy", version]
+        env = environment_for(place.home)
+        done = subprocess.run(
+            command, env=env, capture_output=True, text=True, timeout=60, check=False
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    code, said = deploy(f"{RUN}/base")
+    assert code == 0 and f"base_url {place.server.url}/v1, model {RUN}/base" in said
+    answer = place.client().chat.completions.create(model=f"{RUN}/base", **FEW | {"max_tokens": 1})
+    assert answer.model == f"{RUN}/base"
+    code, said = deploy("sums-9/candidate-1")
+    assert code == 1 and "there is no checkpoint sums-9/candidate-1" in said
+
+
 @pytest.mark.parametrize(
     ("spec", "status", "code"),
     [
         ({"version": "sums-1/candidate-9"}, 404, "CHECKPOINT_NOT_FOUND"),
         ({"model": "no-such-base"}, 404, "MODEL_NOT_FOUND"),
-        ({"model": "sim/student"}, 422, "UNSUPPORTED_CAPABILITY"),
+        ({"version": "sums-1/candidate-2"}, 409, "UNSUPPORTED_CAPABILITY"),
+        ({"model": "sim/student"}, 409, "UNSUPPORTED_CAPABILITY"),
         ({"version": CANDIDATE}, 409, "RESOURCE_IN_USE"),
         ({"version": CANDIDATE, "model": "x"}, 422, "INVALID_REQUEST"),
         ({"version": CANDIDATE, "runner": "a/b@1"}, 422, "UNSUPPORTED_CAPABILITY"),

@@ -4,6 +4,7 @@ import pytest
 
 from engine.errors import Interrupted
 from engine.models.generate import generate
+from engine.models.prompts import PASS_TOKENS
 from engine.models.renderer import render_prompt
 from engine.models.weights import Loaded
 from engine.types import Answer, Ask
@@ -34,6 +35,16 @@ def test_greedy_batches_give_the_text_of_one_at_a_time(loaded: Loaded, wanted: l
         assert batch[ask.key].tokens_out == len(output)
         ended = int(output[-1]) in loaded.end_ids
         assert batch[ask.key].finish == ("stop" if ended else "length")
+
+
+@pytest.mark.parametrize("wanted", [mixed_asks(), alike_asks()], ids=["mixed", "alike"])
+def test_prompts_read_apart_and_joined_give_the_same_text(
+    loaded: Loaded, wanted: list[Ask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PASS_TOKENS, "cpu", 10_000)
+    together = _all(loaded, wanted)
+    monkeypatch.setitem(PASS_TOKENS, "cpu", 0)  # each length is read by itself
+    assert _all(loaded, wanted) == together
 
 
 def test_a_sampled_answer_does_not_depend_on_its_batch(loaded: Loaded) -> None:
