@@ -48,7 +48,13 @@ def main(argv: list[str]) -> int:
         return ended
     if args.home:
         os.environ["PAWL_HOME"] = str(args.home.expanduser().resolve())
-    return COMMANDS[args.command](args)
+    try:
+        code = COMMANDS[args.command](args)
+        sys.stdout.flush()
+    except BrokenPipeError:  # such as `| head`, which has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code
 
 
 # Subcommands. Each imports what it needs, so that the others start without it.
@@ -149,7 +155,8 @@ def preset(args: argparse.Namespace) -> int:
         print("\n".join(f"{name}: {preset_words(name)}" for name in preset_names()))
         return 0
     if args.name not in preset_names():
-        print(f"there is no preset {args.name}; there are {preset_names()}", file=sys.stderr)
+        there = ", ".join(preset_names())
+        print(f"there is no preset {args.name}; there are {there}", file=sys.stderr)
         return 2
     home = open_home(home_folder())
     refused = report(load_preset(args.name), args.base, home.models, library(), print)

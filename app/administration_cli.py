@@ -8,6 +8,7 @@ from typing import Any
 
 from app.administration import administer
 from app.errors import InvalidRequest, ServiceError
+from data.engines import INSTALL, find_vllm
 from data.home import Home
 from data.snapshot import DatabaseRefused
 
@@ -82,6 +83,8 @@ def _user_password(args: argparse.Namespace, home: Home) -> None:
 def _setting_set(args: argparse.Namespace, home: Home) -> None:
     made = administer(home, "setting.set", name=args.name, value=args.value)
     print(f"{made['name']} is {made['value'] or 'not set'}.")
+    if (made["name"], made["value"]) == ("engine", "vllm") and find_vllm(home.path) is None:
+        print(f"vLLM is not installed: nothing answers until it is. {INSTALL}", file=sys.stderr)
 
 
 def _setting_list(_args: argparse.Namespace, home: Home) -> None:

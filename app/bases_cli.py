@@ -105,6 +105,10 @@ def _list(port: BasesPort) -> None:
         row["size"] = as_text(row["bytes"])
     print_table(rows, ("name", "size", "revision", "source"))
     for one in port.unfinished():
+        if one["hub"] is None:
+            print(f"\n{as_text(one['bytes'])} of {one['name']} were copied and then cut off:")
+            print(f"the same add-base begins anew, or delete {one['folder']}")
+            continue
         print(f"\n{as_text(one['bytes'])} of {one['hub']} at {one['revision']} are fetched:")
         print(f"the same add-base goes on with it, or delete {one['folder']}")
 

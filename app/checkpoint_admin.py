@@ -9,7 +9,7 @@ from app import checkpoint_import, checkpoint_removal
 from app.administration import LOCAL_OWNER
 from app.checkpoint_card import facts_of
 from app.checkpoints import list_checkpoints
-from app.downloads import find_checkpoint, public_name
+from app.downloads import find_checkpoint
 from data.home import Home
 from data.store import Store
 from data.tables import Checkpoint
@@ -41,10 +41,12 @@ def commands(store: Store, home: Home) -> dict[str, Callable[..., Any]]:
 
     def delete(reference: str, dry_run: bool) -> dict[str, Any]:
         with store.read() as session:
-            version, item = find_checkpoint(session, LOCAL_OWNER, home, reference)
-            name = public_name(version)
-        done = checkpoint_removal.delete(store, LOCAL_OWNER, home, item.checkpoint_id, (), dry_run)
-        return done.model_dump() | {"id": item.checkpoint_id, "name": name}
+            _, item = find_checkpoint(session, LOCAL_OWNER, home, reference)
+        checkpoint, for_all = item.checkpoint_id, reference == item.checkpoint_id
+        done = checkpoint_removal.delete(
+            store, LOCAL_OWNER, home, checkpoint, (), dry_run, for_all
+        )
+        return done.model_dump() | {"id": checkpoint}
 
     return {
         "checkpoint.list": listed,

@@ -23,7 +23,7 @@ def facts_of(session: Session, version: Version, item: shapes.CheckpointItem) ->
         "base_revision": row.base_revision,
         "bytes": sum(file.size_bytes for file in item.files),
         "files": [file.model_dump() for file in item.files],
-        "made": row.created_at,
+        "made": version.created_at,
         "imported": row.training.get("imported"),
         "simulated": row.simulated,
         "system": (harness.spec.get("system") or None) if harness is not None else None,

@@ -90,12 +90,14 @@ def _import(args: argparse.Namespace, desk: Desk) -> None:
         raise
     if made["known"]:
         print(f"It is here already: {made['name']}, {made['reference']}")
+        if args.name not in (None, made["name"]):
+            print(f"The name {args.name} was not given to it.")
         return
     layers = f"rank {taken['rank']} on {', '.join(taken['modules'])}"
     print(f"Imported {made['name']} ({layers}, {as_text(taken['size'])}) for {taken['base']}.")
     for line in _doubts(taken):
         print(line)
-    print(f"Deploy it as {made['reference']}")
+    print(f"Deploy it as {made['name']}, or {made['reference']}")
 
 
 def _is_listed(desk: Desk, checkpoint: str) -> bool:
@@ -133,7 +135,7 @@ def _list(_args: argparse.Namespace, desk: Desk) -> None:
 
 def _delete(args: argparse.Namespace, desk: Desk) -> None:
     done = desk.ask("delete", reference=args.reference, dry_run=args.dry_run)
-    named, size = f"{done['name']} ({done['id']})", as_text(done["freed_bytes"])
+    named, size = f"{', '.join(done['names'])} ({done['id']})", as_text(done["freed_bytes"])
     if args.dry_run:
         print(f"Would delete {named}, which frees {size}. Nothing was changed.")
     else:

@@ -77,11 +77,11 @@ def _check_folder(home: Home, taken: Mapping[str, Any]) -> None:
 
 
 def _job(session: Session, caller: Caller, name: str, taken: Mapping[str, Any]) -> Job:
-    """The job that stands for the import; a checkpoint that comes back has it already."""
+    """The job that stands for the import; a checkpoint that comes back has it anew."""
     job_id = f"import-{taken['id']}"
     row = session.get(Job, job_id) or Job(id=job_id, project_id=caller.project_id, type="train")
     row.status, row.reason, row.finished_at = "completed", None, now()
-    row.updated_at = row.finished_at
+    row.created_at = row.updated_at = row.finished_at
     row.labels = {"source": "import", "agent": "import", "imported": name}
     row.spec = {"base_model": taken["base"], "name": name, "imported": True, "actor": caller.actor}
     row.result = {"checkpoint": taken["id"]}
@@ -99,33 +99,37 @@ def _checkpoint(
 ) -> Checkpoint:
     facts = {one: taken[one] for one in KEPT}
     settings = {"rank": taken["rank"], "alpha": taken["alpha"], "target_modules": taken["modules"]}
-    if row is None:
-        row = Checkpoint(
-            id=taken["id"],
-            project_id=caller.project_id,
-            job=job.id,
-            base_model=taken["base"],
-            base_revision=taken["base_revision"],
-            size_bytes=taken["size"],
-            training={"imported": facts, "settings": settings},
-        )
-    row.name, row.deleted_at = name, None
-    session.add(row)
-    return row
+    if row is not None and not row.training.get("imported"):  # trained here, then deleted
+        row.job, row.name, row.deleted_at = job.id, name, None
+        session.add(row)
+        return row
+    made = Checkpoint(
+        id=taken["id"],
+        project_id=caller.project_id,
+        job=job.id,
+        base_model=taken["base"],
+        base_revision=taken["base_revision"],
+        size_bytes=taken["size"],
+        training={"imported": facts, "settings": settings},
+        name=name,
+    )
+    return session.merge(made)  # in place of an import that was deleted
 
 
 def _version(session: Session, caller: Caller, name: str, taken: Mapping[str, Any]) -> None:
-    """The version, so that it is listed and deployed as every other one."""
-    query = select(Version).where(col(Version.run).is_(None), Version.adapter == taken["id"])
-    known = session.exec(query.where(Version.name == name)).first()
-    if known is not None:
-        return
+    """The version, so that it is listed and deployed as every other one.
+
+    It takes the place of an import's that was deleted, whose name and date are over.
+    """
+    brought = col(Version.run).is_(None) & col(Version.name).not_in(select(Job.id))
+    known = session.exec(select(Version.id).where(brought, Version.adapter == taken["id"])).first()
     harness = taken["harness"]
     if session.get(Harness, harness["id"]) is None:
         session.add(Harness(id=harness["id"], project_id=caller.project_id, spec=harness["spec"]))
         session.flush()
-    session.add(
+    session.merge(
         Version(
+            id=known,
             project_id=caller.project_id,
             name=name,
             role="candidate",

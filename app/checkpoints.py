@@ -78,6 +78,7 @@ def item_of(session: Session, home: Home, version: Version) -> shapes.Checkpoint
         tinker_path=f"tinker://{version.run or job.id}/weights/{version.name}",
         created_at=version.created_at,
         files=files,
+        simulated=version.simulated or None,
     )
 
 

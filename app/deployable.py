@@ -12,11 +12,13 @@ from app.downloads import find_checkpoint, public_name
 from app.errors import (
     CheckpointNotFound,
     CheckpointUnavailable,
+    Conflict,
     InvalidField,
     ModelNotFound,
     NothingTrained,
 )
 from app.trainable import base_models
+from data.files import read_manifest
 from data.home import Home
 from data.tables import Checkpoint, Harness, Version
 
@@ -47,12 +49,33 @@ def find_target(session: Session, caller: Caller, home: Home, spec: Mapping[str,
     kind, value = named[0]
     if kind == "model":
         return _base(home, value)
+    if kind == "version" and value in base_models(home):
+        return _base_alone(session, caller, home, value)
     version = _version(session, caller, value) if kind == "version" else None
-    if version is None and kind == "version" and value in base_models(home):
-        return _base(home, value)
     if version is None:
         version, _ = find_checkpoint(session, caller, home, value)
     return _of_version(session, home, version, value)
+
+
+def names_another(session: Session, caller: Caller, home: Home, name: str, target: Target) -> bool:
+    """Whether a name is that of a version, base model or checkpoint other than the target."""
+    if name == target.version:
+        return False
+    try:
+        found = _trained(session, caller, home, name)
+    except CheckpointUnavailable:
+        return True
+    other = found is not None and public_name(found) != target.version
+    return other or name in base_models(home)
+
+
+def _base_alone(session: Session, caller: Caller, home: Home, name: str) -> Target:
+    """The base model of that name, unless something trained has it too."""
+    twin = _trained(session, caller, home, name)
+    if twin is not None:
+        ways = f"model {name} for the base, or inputs.checkpoint {twin.adapter} for the adapter"
+        raise Conflict(f"version: {name} is a base model and a trained version: write {ways}")
+    return _base(home, name)
 
 
 def _base(home: Home, name: str) -> Target:
@@ -62,6 +85,14 @@ def _base(home: Home, name: str) -> Target:
         there = ", ".join(sorted(base_models(home)))
         raise ModelNotFound(f"model: there is no base model {name}; there are {there}")
     return Target(version=name, base_model=name)
+
+
+def _trained(session: Session, caller: Caller, home: Home, name: str) -> Version | None:
+    """A version by its public name, or by a reference to its checkpoint."""
+    try:
+        return _version(session, caller, name) or find_checkpoint(session, caller, home, name)[0]
+    except CheckpointNotFound:
+        return None
 
 
 def _version(session: Session, caller: Caller, name: str) -> Version | None:
@@ -76,7 +107,12 @@ def _version(session: Session, caller: Caller, name: str) -> Version | None:
 def _of_version(session: Session, home: Home, version: Version, asked: str) -> Target:
     if version.simulated or version.base_model.startswith(SIMULATED):
         raise NothingTrained(
-            f"{asked} is simulated: no weights were trained, so none can be deployed"
+            f"{public_name(version)} is simulated: no weights were trained, so none can be deployed"
+        )
+    if _has_other_weights(home, version):
+        raise Conflict(
+            f"{asked} is of revision {version.base_revision} of {version.base_model}, which has "
+            "other weights here now: add the earlier ones again under that name, or deploy another"
         )
     if version.adapter is not None:
         row = session.get(Checkpoint, version.adapter)
@@ -92,6 +128,15 @@ def _of_version(session: Session, home: Home, version: Version, asked: str) -> T
         adapter=version.adapter,
         harness=version.harness,
     )
+
+
+def _has_other_weights(home: Home, version: Version) -> bool:
+    """Whether the base's name stands for other weights now; a base that is not there has none."""
+    try:
+        content = str(read_manifest(home.models / version.base_model)["content"])
+    except ValueError:
+        return False
+    return not content.startswith(version.base_revision)
 
 
 def harness_of(session: Session, target: Target) -> dict[str, Any] | None:

@@ -170,9 +170,11 @@ def check_vllm(python: Path | None, setting: str = "", gpu: bool = False) -> Che
     choice = choose_engine(setting, python, gpu)
     answers = f"{'vLLM' if choice.engine == 'vllm' else 'the worker'} answers: {choice.why}"
     if python is None:
-        state = "broken" if choice.engine == "vllm" else "note"
-        mend = f"{'' if choice.engine == 'vllm' else 'optional, for speed: '}{INSTALL}"
-        return Check(name="vLLM", state=state, text=f"not installed; {answers}", mend=mend)
+        if choice.engine == "vllm":
+            text = f"nothing answers until it is installed: {choice.why}"
+            return Check(name="vLLM", state="broken", text=text, mend=INSTALL)
+        text, mend = f"not installed; {answers}", f"optional, for speed: {INSTALL}"
+        return Check(name="vLLM", state="note", text=text, mend=mend)
     works, said = run([str(python), "-c", VLLM_VERSION])
     if works and said:
         return Check(name="vLLM", state="ok", text=f"{said} in {python}; {answers}")

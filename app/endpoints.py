@@ -13,8 +13,9 @@ from sqlmodel import Session, col, select
 
 from app import job_shapes as shapes
 from app.caller import Caller
-from app.deployable import WAYS, find_target, harness_of, is_name
+from app.deployable import WAYS, Target, find_target, harness_of, is_name, names_another
 from app.errors import (
+    Conflict,
     EndpointPaused,
     InUse,
     InvalidField,
@@ -41,7 +42,8 @@ def deploy(
 ) -> shapes.JobStarted:
     """Take in an inference job; the same body again, by its `request_id`, gives the same job.
 
-    The version that is meant must be real and whole, and not be deployed already.
+    The version that is meant must be real and whole, and not be deployed already. A person's own
+    name for it must be nobody else's: calls of that one would be answered by this.
     """
     caller.need("deploy")
     request_id, spec = _checked(body)
@@ -49,9 +51,10 @@ def deploy(
     if again is not None:
         return _started(again)
     target = find_target(session, caller, home, spec)
-    twin = active_job(session, caller.project_id, target.version)
-    if twin is not None:
-        raise InUse(f"{target.version} is deployed already, by job {twin.id}")
+    name = spec.get("name") or target.version
+    _check_free(session, caller, target, name)
+    if names_another(session, caller, home, name, target):
+        raise Conflict(f"name: {name} names another version than {target.version}: give another")
     job = Job(
         id=f"endpoint-{secrets.token_hex(5)}",
         project_id=caller.project_id,
@@ -59,7 +62,7 @@ def deploy(
         labels={"source": "pawl"},
         request_id=request_id,
         spec={
-            "name": spec.get("name") or target.version,
+            "name": name,
             "version": target.version,
             "base_model": target.base_model,
             "adapter": target.adapter,
@@ -71,6 +74,17 @@ def deploy(
     )
     session.add(job)
     return _started(job)
+
+
+def _check_free(session: Session, caller: Caller, target: Target, name: str) -> None:
+    """Refuse a version that is deployed, and a name under which another one answers."""
+    for row in active_jobs(session, caller):
+        theirs = {row.spec["version"], row.spec["name"]}
+        if row.spec["version"] == target.version:
+            raise InUse(f"{target.version} is deployed already, by job {row.id}")
+        for taken in theirs & {name, target.version}:
+            whose = f"{row.spec['version']} is deployed as {taken}, by job {row.id}"
+            raise Conflict(f"name: {whose}: give another name, or stop that job first")
 
 
 def change_endpoint(session: Session, caller: Caller, row: Job, action: str) -> None:
@@ -126,29 +140,16 @@ def _shown(row: Job, asked: list[str]) -> Shown:
     return Shown(status=status, state=state)
 
 
-def active_job(session: Session, project: str, version: str) -> Job | None:
-    """The newest job of a project that deploys a version, by public name or a person's own."""
-    query = select(Job).where(
-        Job.project_id == project, Job.type == KIND, col(Job.status).in_(ACTIVE)
-    )
-    rows = session.exec(query.order_by(col(Job.created_at).desc())).all()
-    asked = asked_of_jobs(session, rows)
-    left = [row for row in rows if "stop" not in asked.get(row.id, [])]
-    for field in ("version", "name"):
-        for row in left:
-            if row.spec.get(field) == version:
-                return row
-    return None
-
-
 def model_named(session: Session, caller: Caller, name: object) -> Job:
     """The job that answers under a model name; ModelNotFound lists what there is."""
-    found = active_job(session, caller.project_id, name) if isinstance(name, str) else None
-    if found is None:
-        there = ", ".join(one.spec["version"] for one in active_jobs(session, caller)[:10])
-        told = f"there are {there}" if there else "none is: deploy one first"
-        raise ModelNotFound(f"model: no version is deployed as {name!r}; {told}")
-    return found
+    rows = active_jobs(session, caller)
+    for field in ("version", "name"):  # a version's public name, else a person's own for one
+        for row in rows:
+            if isinstance(name, str) and row.spec[field] == name:
+                return row
+    there = ", ".join(one.spec["version"] for one in rows[:10])
+    told = f"there are {there}" if there else "none is: deploy one first"
+    raise ModelNotFound(f"model: no version is deployed as {name!r}; {told}")
 
 
 def endpoint_job(session: Session, caller: Caller, job: str) -> Job:

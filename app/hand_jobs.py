@@ -12,10 +12,11 @@ from sqlmodel import Session, col, select
 from app import job_shapes as shapes
 from app.caller import Caller
 from app.deployable import is_name
-from app.errors import Conflict, InvalidTrainSpec, TrainRequestConflict
+from app.errors import Conflict, InvalidTrainSpec, TrainRequestConflict, Unavailable
 from app.start import queue_limit
 from app.train_spec import CheckedTraining, check_training, checked_tags, refuse_nulls
 from app.trainable import base_models
+from data.disk import room
 from data.files import write_durable
 from data.home import Home
 from data.job_places import ROWS, job_folder
@@ -25,6 +26,7 @@ KIND = "train"
 MOST_TRIALS = 16
 LONGEST_NAME = 64
 LONGEST_REQUEST = 128  # characters of a request's id
+LEAST_FREE = 200_000_000  # bytes that stay free beside the rows
 FIELDS = frozenset({"type", "request_id", "spec", "trials", "tags", "name"})
 DEFAULT_LABELS = {"rsi_purpose": "train by hand", "rsi_method": "sft"}
 
@@ -47,6 +49,7 @@ def submit_training(
         return _started(session, again)
     trained = checked_trainings(body, base_models(home))
     _check_queue(session, len(trained))
+    _check_disk(home, trained)
     jobs = [_job(caller, one) for one in trained]
     first = jobs[0]
     first.request_id = request_id
@@ -129,6 +132,15 @@ def _check_queue(session: Session, more: int) -> None:
     if waiting + more > most:
         raise Conflict(
             f"{waiting} trainings wait for the machine already, and {most} may: wait, or stop one"
+        )
+
+
+def _check_disk(home: Home, trained: list[CheckedTraining]) -> None:
+    """Take in no rows that would fill the disk: the engine could not begin to work on them."""
+    found = room(home.path)
+    if found.free < LEAST_FREE + sum(len(one.rows) for one in trained):
+        raise Unavailable(
+            f"the disk is too full for more rows, {found}: free some space, then send them again"
         )
 
 

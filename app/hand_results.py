@@ -16,7 +16,8 @@ PAIRED = ("n", "difference", "p_value", "fixed", "regressed", "coverage", "conse
 def metrics_of(job: Job) -> dict[str, float]:
     """Figures of the training; then means of base and adapter and their difference with intervals.
 
-    `n` counts the tasks that both have a score for; the intervals have 95 %.
+    `n` counts the tasks that both have a score for, `met_in_rows` those that were left out since the
+    rows ask them; the intervals have 95 %.
     """
     training: dict[str, Any] = job.result.get("training", {})
     found = {name: training.get(name) for name in TRAINING}
@@ -26,6 +27,7 @@ def metrics_of(job: Job) -> dict[str, float]:
             found |= {f"{version}_{name}": evaluation[version][name] for name in OF_A_VERSION}
         paired = evaluation["paired"]
         found |= {name: paired[name] for name in PAIRED}
+        found["met_in_rows"] = evaluation.get("met_in_rows")
         found |= {f"difference_{end}": paired[end] for end in ("low", "high")}
     return {name: value for name, value in found.items() if value is not None}
 

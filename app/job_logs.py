@@ -136,7 +136,8 @@ def _steps(session: Session, job: Job, after: int) -> list[shapes.LogLine]:
     query = select(Step.started_at).where(
         Step.run == _log_of(job), Step.round == (job.round or 0), Step.step == "train"
     )
-    began = session.exec(query.order_by(col(Step.id).desc())).first() or job.created_at
+    # Seconds count from the first attempt, so that a resumed training goes on after its pause.
+    began = session.exec(query.order_by(col(Step.id))).first() or job.created_at
     points = select(TrainPoint).where(
         TrainPoint.run == _log_of(job),
         TrainPoint.round == (job.round or 0),

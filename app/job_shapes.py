@@ -33,6 +33,7 @@ class Training(Sparse):
     transitions: list[Any]
     lora_rank: int | None = None
     checkpoint: CheckpointPath | None = None
+    checkpoint_deleted_at: str | None = None  # when what it trained was deleted
     bookkeeping: bool | None = None  # true: nothing is trained
     simulated: bool | None = None  # true: no real model was asked or trained
     tags: dict[str, str]
@@ -180,6 +181,7 @@ class CheckpointItem(BaseModel):
     tinker_path: str
     created_at: str
     files: list[CheckpointFile]
+    simulated: bool | None = None  # true: nothing was trained, so that it cannot be deployed
 
 
 class CheckpointPage(BaseModel):
@@ -192,6 +194,7 @@ class Deletion(Operation):
 
     dry_run: bool = False  # true: nothing was removed
     freed_bytes: int = 0
+    names: list[str] = []  # of the versions that have these files: all of them lose the weights
 
 
 class CheckpointDownload(BaseModel):

@@ -61,7 +61,7 @@ def items(session: Session, rows: Sequence[Job]) -> list[shapes.JobItem]:
     adapters = {version.adapter for version in trained.values() if version.adapter is not None}
     adapters |= {row.result["checkpoint"] for row in rows if row.result.get("checkpoint")}
     found = session.exec(select(Checkpoint).where(col(Checkpoint.id).in_(adapters)))
-    checkpoints = {row.id: row for row in found if row.deleted_at is None}
+    checkpoints = {row.id: row for row in found}
     asked = shown(session, list(runs.values()))
     stopping = {run for run, one in asked.items() if one.stop_requested}
     ending = {job for job, said in asked_of_jobs(session, rows).items() if "stop" in said}
@@ -93,7 +93,8 @@ def _training(
         return None
     version = trained.get((row.run, row.round)) if row.run is not None else None
     adapter = version.adapter if version is not None else row.result.get("checkpoint")
-    checkpoint = checkpoints.get(adapter or "")
+    made = checkpoints.get(adapter or "")
+    checkpoint = made if made is not None and made.deleted_at is None else None
     labels = {name: str(value) for name, value in row.labels.items() if str(value).strip()}
     if version is not None and checkpoint is not None:
         labels["rsi_checkpoint"] = version.name
@@ -106,6 +107,7 @@ def _training(
         transitions=[],
         lora_rank=checkpoint.training.get("settings", {}).get("rank") if checkpoint else None,
         checkpoint=_path(row, checkpoint),
+        checkpoint_deleted_at=made.deleted_at if made is not None else None,
         bookkeeping=nothing_trained or None,
         simulated=simulated or None,
         tags=labels,

@@ -7,6 +7,7 @@ from sqlmodel import Session, col, or_, select
 from app import shapes
 from app.caller import Caller
 from app.errors import Conflict, InvalidRequest
+from app.hand_results import is_simulated
 from app.start_fields import Checked
 from data.tables import INSERTED, Job, Lease, Run
 from recipes.presets import load_preset, preset_names
@@ -93,9 +94,16 @@ def _leases(session: Session, caller: Caller) -> list[shapes.DeviceHolder]:
             run=_own(caller, lease, lease.run),
             job=_own(caller, lease, lease.job),
             since=lease.started_at,
+            simulated=_is_simulated(session, lease),
         )
         for lease in held
     ]
+
+
+def _is_simulated(session: Session, lease: Lease) -> bool:
+    run = session.get(Run, lease.run) if lease.run else None
+    job = session.get(Job, lease.job) if lease.job else None
+    return bool(run and run.simulated) or bool(job and is_simulated(job))
 
 
 def _serving(session: Session, caller: Caller) -> list[shapes.DeviceHolder]:

@@ -193,10 +193,10 @@ KINDS: dict[str, tuple[Callable[[str], str], str]] = {
     "queue_limit": (_check_queue_limit, "live runs that may wait for the device, instead of 20"),
     "quiet_hours": (
         check_hours,
-        "when no round may start, such as 22:00-07:00 or Mon-Fri 08:00-18:00, by the local clock",
+        "when no round may start: 22:00-07:00, Mon-Fri 08:00-18:00 by the local clock, or none",
     ),
     "root_path": (_check_root_path, "path below which a proxy shows the console, such as /lab"),
-    "rounds_window": (check_hours, "the only hours in which rounds may start; none set: any"),
+    "rounds_window": (check_hours, "the only hours in which rounds may start; none: any"),
     "serve_device": (
         check_device,
         "where deployed versions answer: cuda:0, cuda:1, cpu; none set: where is trained",

@@ -365,6 +365,7 @@ class DeviceHolder(BaseModel):
     run: str | None
     job: str | None
     since: str
+    simulated: bool = False
 
 
 class DeviceWait(BaseModel):

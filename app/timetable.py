@@ -13,7 +13,9 @@ DEVICE = re.compile("cpu|cuda:[0-9]{1,2}")
 
 
 def check_hours(value: str) -> str:
-    """Spans of the day, separated by commas."""
+    """Spans of the day, separated by commas; "none" for none."""
+    if value.lower() == "none":
+        return ""
     try:
         read_hours(value)
     except ValueError as error:

@@ -50,7 +50,7 @@ def clean(
     with store.read() as session:
         plan = plan_cleaning(session, home, protected, moment)
     named = [item.name for item in plan.going if item.kind == "checkpoint"]
-    loose = [item for item in plan.going if item.kind in ("training", "leftover")]
+    loose = [item for item in plan.going if item.kind in ("training", "rows", "leftover")]
     for item in loose:  # first, since on a full disk nothing can be marked
         _remove(home.path / item.name)
     marked = set(_write(store, home, lambda s: _mark(s, named, protected)))

@@ -1,5 +1,6 @@
 """Writing files and folders so that they are there whole, or not at all, after a power cut."""
 
+import fcntl
 import hashlib
 import json
 import os
@@ -34,8 +35,9 @@ def write_durable(path: Path, data: bytes) -> None:
 def publish(tmp_dir: Path, final_dir: Path) -> None:
     """Rename a finished folder into place, everything in it on disk first.
 
-    When `final_dir` exists already it is kept and `tmp_dir` is removed: folders published this way
-    are named by content, or made under a lock, so that a second one holds nothing new.
+    When a finished `final_dir` is there already it is kept and `tmp_dir` is removed: folders
+    published this way are named by content, or made under a lock, so that a second one holds
+    nothing new. An OSError says that nothing was put in place; `tmp_dir` is gone then too.
     """
     for path in tmp_dir.rglob("*"):
         if path.is_dir():
@@ -48,9 +50,9 @@ def publish(tmp_dir: Path, final_dir: Path) -> None:
         os.rename(tmp_dir, final_dir)
         crash.point("after_publish")
     except OSError:
-        if not final_dir.is_dir():
+        shutil.rmtree(tmp_dir, ignore_errors=True)
+        if not (final_dir / MANIFEST).is_file():
             raise
-        shutil.rmtree(tmp_dir)
     fsync_folder(final_dir.parent)
 
 
@@ -123,6 +125,18 @@ def fsync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def is_locked(lock_file: Path) -> bool:
+    """Whether a process holds the lock of this file at present."""
+    try:
+        with open(lock_file, "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
 
 
 def _fsync_file(path: Path) -> None:

@@ -1,6 +1,7 @@
 """What a home may part with: which checkpoints, leftovers and old events go, and why others stay."""
 
 import math
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -9,16 +10,21 @@ from pathlib import Path
 from sqlalchemy import ColumnElement, func
 from sqlmodel import Session, col, select
 
+from data.files import is_locked
 from data.home import Home
+from data.job_places import ROWS, jobs_folder
 from data.lifecycle import ENDED
 from data.sizes import size_of
 from data.tables import Checkpoint, Event, Job, Round, Run, Version
 
 LAST = 2  # checkpoints of a run that stay beside its best
 EVENT_DAYS = 30
+ROWS_DAYS = 30
 JOB_ENDED = ("completed", "failed", "cancelled")
 EVENTS_KEPT = ("round", "error")  # kinds that stay however old they are
 LEFTOVER_HOURS = 1  # an interrupted write is surely none under way by then
+ADDING = "models/.downloads/adding-*"  # a base model on its way in, with a lock file beside it
+CHECKPOINT = re.compile("[0-9a-f]{16}")
 PLACES = (".", "models", "checkpoints", "recipes", "backups", "runs/*", "runs/*/train-*", "jobs/*")
 
 
@@ -26,7 +32,7 @@ PLACES = (".", "models", "checkpoints", "recipes", "backups", "runs/*", "runs/*/
 class Item:
     """Something of a home: `size` is in bytes, of events their number; `why` it goes or stays."""
 
-    kind: str  # checkpoint | training | leftover | events
+    kind: str  # checkpoint | training | rows | leftover | events
     name: str
     run: str | None
     size: int
@@ -49,7 +55,9 @@ def plan_cleaning(
     reasons = needed_checkpoints(session, protected)
     for row in session.exec(select(Checkpoint).order_by(col(Checkpoint.created_at))):
         _sort_in(plan, home, row, reasons.get(row.id))
+    plan.staying += _unnamed(session, home)
     plan.going += _spent_training(session, home)
+    plan.going += _spent_rows(session, home, moment - timedelta(days=ROWS_DAYS))
     plan.going += _leftovers(home, moment - timedelta(hours=LEFTOVER_HOURS))
     plan.going += _old_events(session, moment - timedelta(days=EVENT_DAYS))
     return plan
@@ -80,14 +88,28 @@ def why_in_use(session: Session, checkpoint: str, protected: Collection[str]) ->
     """Why a checkpoint may not be deleted at present, even at a person's word; None when it may."""
     if checkpoint in protected:
         return "is deployed"
-    if checkpoint in (endpoints := deployed(session)):
-        return endpoints[checkpoint]
+    in_use = deployed(session) | _at_work(session)
+    if checkpoint in in_use:
+        return in_use[checkpoint]
     holders = select(Version.run).where(Version.adapter == checkpoint)
     for run in session.exec(select(Run).where(col(Run.id).in_(holders))):
         reason = _used_by(session, run).get(checkpoint)
         if reason is not None:
             return reason
     return None
+
+
+def _at_work(session: Session) -> dict[str, str]:
+    """Checkpoints of trainings by hand that go on to measure them, each with that as its reason."""
+    query = select(Job).where(
+        Job.type == "train", col(Job.run).is_(None), col(Job.status).not_in(JOB_ENDED)
+    )
+    jobs = {job.result.get("checkpoint"): job.id for job in session.exec(query)}
+    return {
+        made: f"job {job} still works with it: stop that first"
+        for made, job in jobs.items()
+        if made
+    }
 
 
 def _adapters(session: Session, run: Run) -> dict[str, str]:
@@ -142,12 +164,36 @@ def _spent_training(session: Session, home: Home) -> Iterator[Item]:
             yield _on_disk("training", home, folder, "its round is over", run.id)
 
 
+def _spent_rows(session: Session, home: Home, before: datetime) -> Iterator[Item]:
+    """What trainings by hand that are long over were trained on."""
+    for file in sorted(jobs_folder(home).glob(f"*/{ROWS}")):
+        job = session.get(Job, file.parent.name)
+        if job is None or job.status not in JOB_ENDED or job.finished_at is None:
+            continue
+        if job.finished_at < _told(before):
+            why = f"of a training that ended more than {ROWS_DAYS} days ago"
+            yield _on_disk("rows", home, file, why)
+
+
 def _leftovers(home: Home, before: datetime) -> Iterator[Item]:
-    """Interrupted writes: everything with `.tmp-` in its name that nothing has touched lately."""
+    """Interrupted writes that nothing has touched lately; `.tmp-` is in the names of most."""
     for place in PLACES:
         for path in sorted(home.path.glob(f"{place}/*.tmp-*")):
             if _touched(path) < before.timestamp():
                 yield _on_disk("leftover", home, path, "an interrupted write")
+    for path in sorted(home.path.glob(ADDING)):
+        busy = is_locked(path.with_name(f"{path.name}.lock"))
+        if path.is_dir() and not busy and _touched(path) < before.timestamp():
+            yield _on_disk("leftover", home, path, "an interrupted add-base")
+
+
+def _unnamed(session: Session, home: Home) -> Iterator[Item]:
+    """Checkpoints of which the tables know nothing; after a restore they may be somebody's work."""
+    known = set(session.exec(select(Checkpoint.id)))
+    for folder in sorted(home.checkpoints.glob("*")):
+        if CHECKPOINT.fullmatch(folder.name) and folder.name not in known:
+            why = "nothing here names it: delete its folder if you do not need it"
+            yield Item(kind="checkpoint", name=folder.name, run=None, size=size_of(folder), why=why)
 
 
 def _on_disk(kind: str, home: Home, path: Path, why: str, run: str | None = None) -> Item:
@@ -179,10 +225,14 @@ def last_event(session: Session, run: str) -> int:
 
 def is_old_event(run: str, before: datetime, last: int) -> tuple[ColumnElement[bool], ...]:
     """The conditions under which an event of an ended run goes."""
-    moment = before.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return (
         col(Event.run) == run,
-        col(Event.at) < moment,
+        col(Event.at) < _told(before),
         col(Event.kind).not_in(EVENTS_KEPT),
         col(Event.seq) < last,
     )
+
+
+def _told(moment: datetime) -> str:
+    """A moment as rows tell it, so that the two can be compared."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -426,7 +426,7 @@ class TrainPoint(SQLModel, table=True):
     round: int = Field(primary_key=True)
     step: int = Field(primary_key=True)
     loss: float
-    seconds: float
+    seconds: float  # since the first attempt began
 
 
 class Job(SQLModel, table=True):

@@ -13,11 +13,11 @@ from data.disk import is_full
 from data.home import write_secret
 from data.job_places import job_folder, log_name
 from data.store import StoreClosed
-from data.tables import Job, JobControl, now
+from data.tables import Checkpoint, Job, JobControl, Step, now
 from engine import hand_evaluate, hand_train
 from engine.disk import disk_full, write_surely
 from engine.driver import INTERRUPTED
-from engine.errors import EngineError, Interrupted
+from engine.errors import EngineError, Interrupted, NeedsMending
 from engine.facts import JobFacts
 from engine.models import simulated
 from engine.stage import Bench, ReadyWorker, Stage
@@ -39,7 +39,7 @@ class HandDriver:
         self._stop, self._shutdown = stop, shutdown
 
     def __call__(self) -> None:
-        """Train, evaluate when asked, and end the job with a reason."""
+        """Train, evaluate when asked, and end the job with a reason, or leave it to be tried again."""
         try:
             if not self._bench.store.write(self._begin):
                 return
@@ -48,22 +48,30 @@ class HandDriver:
         except StoreClosed:
             log.warning("job %s goes on when the server starts again", self._id)
             return
-        if status != "running":
+        except Exception as error:
+            if not is_full(error):
+                raise
+            log.warning("job %s: %s", self._id, disk_full(self._bench.home.path))
+            return
+        if status not in ALIVE:
             shutil.rmtree(job_folder(self._bench.home, self._id) / hand_train.STATE, True)
 
     def _outcome(self) -> tuple[str, str]:
-        """Status and reason of the job's end; `running` when the next server goes on with it."""
+        """Status and reason of the job's end; `running` when the next server goes on with it,
+        `queued` when something must be mended first."""
         try:
             return "completed", self._do_phases()
         except StoreClosed:
             raise
         except Interrupted:
             return ("cancelled", "") if self._stop() else ("running", INTERRUPTED)
+        except NeedsMending as error:
+            return "queued", _goes_on(error)
         except EngineError as error:
             return "failed", str(error)
         except Exception as error:
             if is_full(error):
-                return "failed", str(disk_full(self._bench.home.path))
+                return "queued", _goes_on(disk_full(self._bench.home.path))
             # A fault of ours: the job ends with it, the server lives on.
             log.error("job %s broke", self._id, exc_info=error)
             return "failed", f"{type(error).__name__}: {error}"
@@ -89,7 +97,8 @@ class HandDriver:
         if job.status not in ALIVE:
             return False
         ledger.open_account(s, f"project:{job.project_id}", job.project_id)
-        word = "begins" if job.status == "queued" else "goes on where it was"
+        steps = select(Step.id).where(Step.run == log_name(job.id))
+        word = "begins" if s.exec(steps).first() is None else "goes on where it was"
         what = f"{job.spec.get('rows')} rows on {job.spec.get('base_model')}"
         events.append(s, log_name(job.id), "message", f"training {word}: {what}")
         job.status, job.reason, job.updated_at = "running", None, now()
@@ -103,17 +112,18 @@ class HandDriver:
         job = s.get_one(Job, self._id)
         if status == "cancelled":
             reason = _who_stopped(s, job)
-        if status == "failed" and job.result.get("checkpoint"):
-            reason += f"; the checkpoint {job.result['checkpoint']} is kept"
+        made = s.get(Checkpoint, job.result.get("checkpoint") or "")
+        if status == "failed" and made is not None and made.deleted_at is None:
+            reason += f"; the checkpoint {made.id} is kept"
         end_job(s, job, status, reason)
-        if status != "running":
+        if status not in ALIVE:
             settle_stops(s, job)
 
 
 def end_job(s: Session, job: Job, status: str, reason: str) -> None:
     """Give a job its status and reason, with a last line in its log."""
     job.status, job.reason, job.updated_at = status, events.one_line(reason), now()
-    if status != "running":
+    if status not in ALIVE:
         job.finished_at = job.updated_at
     kind = "error" if status == "failed" else "message"
     told = f"job {status}" if status == "completed" else f"job {status}: {reason}"
@@ -128,6 +138,11 @@ def settle_stops(s: Session, job: Job) -> None:
         control.status = "done" if job.status == "cancelled" else "refused"
         control.done_at = now()
         s.add(control)
+
+
+def _goes_on(error: NeedsMending) -> str:
+    """What is to be mended; a run would be resumed then, a job is tried again."""
+    return f"{str(error).removesuffix(', then resume')}; the training then goes on by itself"
 
 
 def _who_stopped(s: Session, job: Job) -> str:

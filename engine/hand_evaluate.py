@@ -23,8 +23,9 @@ USES_DEVICE = True
 def prepare(session: Session, job: JobFacts, round_: int, past: dict[str, Any]) -> dict[str, Any]:
     """The two versions that meet."""
     model = past["train"]["model"]
-    base = {"name": BASE, "base": model["base"], "adapter": None}
-    return {"versions": [base, base | {"name": job.id, "adapter": model["adapter_hash"]}]}
+    base = {"base": model["base"], "base_revision": model["revision"], "adapter": None}
+    adapter = base | {"name": job.id, "adapter": model["adapter_hash"]}
+    return {"versions": [base | {"name": BASE}, adapter]}
 
 
 def execute(work: dict[str, Any], job: JobFacts, tools: Tools) -> dict[str, Any]:
@@ -55,6 +56,7 @@ def execute(work: dict[str, Any], job: JobFacts, tools: Tools) -> dict[str, Any]
         "suite": suite.name,
         "split": suite.split,
         "planned": len(ids),
+        "met": suite.met,
         "harness": as_dict(suite.harness),
         "protocol": protocol(ids, suite.verifier, suite.harness, engine, seed, locked_up),
     }
@@ -82,11 +84,12 @@ def record(
     paired = as_dict(statistics.compare(*scores))
     row = session.get_one(Job, job.id)
     told = {"suite": result["suite"], "split": result["split"], "paired": paired}
-    told |= {"base": _figures(base), "adapter": _figures(adapter)}
+    told |= {"base": _figures(base), "adapter": _figures(adapter), "met_in_rows": result["met"]}
     row.result = row.result | {"evaluation": told}
     session.add(row)
     means = f"{score(base.mean)} to {score(adapter.mean)}"
-    return {"text": f"{result['suite']} {means}, {gain(paired)}, n {paired['n']}"}
+    left = f"; {result['met']} tasks left out, which the rows ask" if result["met"] else ""
+    return {"text": f"{result['suite']} {means}, {gain(paired)}, n {paired['n']}{left}"}
 
 
 def _figures(row: Evaluation) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import shutil
 import threading
+import time
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from engine.types import Stop
 
 KIND = "train"
 WAITS = "waits for the device"
+CALM_SECONDS, CALMEST_SECONDS = 30.0, 600.0  # between two tries of a job, more from try to try
 
 
 class HandJobs:
@@ -28,6 +30,7 @@ class HandJobs:
         self._job: str | None = None
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()  # of the job that has the device
+        self._rests: dict[str, tuple[int, float]] = {}  # by job: tries, and when the next may be
         remove_leftovers(bench.store, bench.home)
 
     @property
@@ -53,9 +56,11 @@ class HandJobs:
             stopped = self._bench.store.write(lambda s: _carry_out_stops(s, holder))
             if holder in stopped:
                 self._stop.set()
+            for one in set(stopped) - {holder}:
+                shutil.rmtree(jobs_folder(self._bench.home) / one / STATE, ignore_errors=True)
             waiting = _waiting(self._bench.store)
         for job in waiting:
-            if job.id == self.holder:
+            if job.id == self.holder or self._is_resting(job.id):
                 continue
             why = self._why_waits(job, run)
             if why is None:
@@ -66,8 +71,21 @@ class HandJobs:
     def _take_up(self, job: str) -> None:
         self._job, self._stop = job, threading.Event()
         driver = HandDriver(self._bench, self._worker, job, self._stop.is_set, self._shutdown)
-        self._thread = threading.Thread(target=driver, name=f"job-{job}", daemon=True)
+        target = partial(self._drive, driver, job)
+        self._thread = threading.Thread(target=target, name=f"job-{job}", daemon=True)
         self._thread.start()
+
+    def _drive(self, driver: HandDriver, job: str) -> None:
+        """Drive a job. One that is not over then, as something must be mended first, rests."""
+        try:
+            driver()
+        finally:
+            tries = self._rests.get(job, (0, 0.0))[0] + 1
+            calm = min(CALMEST_SECONDS, CALM_SECONDS * 2 ** min(tries - 1, 10))
+            self._rests[job] = tries, time.monotonic() + calm
+
+    def _is_resting(self, job: str) -> bool:
+        return time.monotonic() < self._rests.get(job, (0, 0.0))[1]
 
     def _why_waits(self, job: Job, run: str | None) -> str | None:
         """What a job waits for: the device, or the hours in which work may start."""

@@ -34,9 +34,9 @@ def execute(work: dict[str, Any], job: JobFacts, tools: Tools) -> dict[str, Any]
 
     What the evaluation needs is looked for first, so that no training is wasted.
     """
-    suite = suite_of(job, tools)
     rows_file = tools.folder / ROWS
     _check_rows(rows_file, job.spec["rows_sha256"])
+    suite = suite_of(job, tools)
     model = tools.model(job.base_model)
     seed = derived_seed(job.secret, "train") if work["seed"] is None else work["seed"]
     training = TrainJob(
@@ -125,7 +125,14 @@ def _check_rows(file: Path, sha256: str) -> None:
 
 def _text(rows: int, training: dict[str, Any]) -> str:
     loss = f"loss {training['loss_first']:.2f} to {training['loss_last']:.2f}"
-    text = f"{training['steps']} steps on {training['rows_used']} rows, {loss}"
-    left = rows - training["rows_used"]
+    steps, used = training["steps"], training["rows_used"]
+    text = f"{_several(steps, 'step')} on {_several(used, 'row')}, {loss}"
+    left = rows - used
     longest = training["settings"]["max_length"]
-    return text + (f"; {left} rows left out, longer than {longest} tokens" if left else "")
+    if left:
+        text += f"; {_several(left, 'row')} left out, longer than {longest} tokens"
+    return text
+
+
+def _several(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

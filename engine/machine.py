@@ -82,11 +82,12 @@ class Machine:
         places, wanted = self.places(), self._wanted(work, name)
         device = places.train_device
         room = self._spots.one(device, fresh=wanted != 0).room
-        if places.shared and may_train(wanted, room) != SHARE:
-            self.make_room()
         promised = room.total if wanted is None else wanted
+        # First of all, so that no call wakes anything while room is made.
         self._phases[device] = (f"{work.id} ({name.replace('_', ' ')})", promised)
         try:
+            if places.shared and may_train(wanted, room) != SHARE:
+                self.make_room()
             yield device
         finally:
             self._phases.pop(device, None)

@@ -32,12 +32,15 @@ def report(
     if name in simulated.MODELS:
         say(f"{name} is simulated: nothing is trained")
         return False
+    if base is not None and not _is_here(models / base):
+        say(f"refused: there is no base model {base}; there are {_bases(models)}")
+        return True
     folder = models / str(name) if name else None
     if sized := preset.get("sized_for"):
         say(f"made for {sized['card_gb']} GB; a base of that size needs {sized['needs_gb']} GB")
     if name is None:
         say("it names no base model: give --base to have its memory, layers and tokens looked at")
-    if folder is not None and not (folder / "config.json").is_file():
+    if folder is not None and not _is_here(folder):
         say(f"{name} is not here yet: its sizes, tokens and layers are not looked at")
         folder = None
     place = _place()
@@ -56,8 +59,25 @@ def report(
     for line in refusals:
         say(f"refused: {line}")
     if not refusals:
-        say("it may train, and its adapter can be served")
+        say(_verdict(name, folder))
     return bool(refusals)
+
+
+def _verdict(name: Any, folder: Path | None) -> str:
+    """What can be said of a preset that nothing speaks against."""
+    if folder is not None:
+        return "it may train, and its adapter can be served"
+    how = f"add {name}" if name else "give --base"
+    return f"whether it fits and can be served: {how}"
+
+
+def _is_here(folder: Path) -> bool:
+    return (folder / "config.json").is_file()
+
+
+def _bases(models: Path) -> str:
+    there = sorted(one.name for one in models.glob("[!.]*") if _is_here(one))
+    return ", ".join(there) or "none yet: python3 run.py model add-base"
 
 
 def _read_faults(preset: Mapping[str, Any], domain: Domain, refusals: tuple[str, ...]) -> list[str]:

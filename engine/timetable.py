@@ -101,7 +101,14 @@ def why_not_now(hours: Hours, moment: datetime | None = None, zone: tzinfo | Non
     opens = hours.next_start(moment, zone)
     if opens is None:
         return "waits for other quiet_hours: they leave no time in which rounds may start"
-    return f"waits for {in_words(moment, opens)}, the window in which rounds may start"
+    return f"waits for {in_words(moment, opens)}, {_by_which(hours)}"
+
+
+def _by_which(hours: Hours) -> str:
+    """The settings that a round waits for, by their names."""
+    if hours.quiet and hours.window:
+        return "by quiet_hours and rounds_window"
+    return "when quiet_hours are over" if hours.quiet else "when rounds_window opens"
 
 
 def gb(count: int) -> str:

@@ -6,6 +6,7 @@ from sqlmodel import Session, select
 
 from data.tables import Harness as HarnessRow
 from data.tables import Run, Version
+from engine.errors import ModelUnavailable
 from engine.facts import RunFacts, Tools
 from engine.identity import harness_hash, version_hash
 from engine.models import registry, simulated
@@ -73,14 +74,24 @@ def describe(version: Version) -> dict[str, Any]:
     return {
         "name": version.name,
         "base": version.base_model,
+        "base_revision": version.base_revision,
         "adapter": version.adapter,
         "hash": version.version_hash,
     }
 
 
 def model_of(tools: Tools, version: dict[str, Any]) -> ModelRef:
-    """The weights of a described version, found on this machine."""
+    """The weights of a described version, found on this machine.
+
+    ModelUnavailable when other weights than the version's are there under its base's name.
+    """
     base = tools.model(version["base"])
+    made_on = version.get("base_revision", base.revision)
+    if made_on != base.revision:
+        raise ModelUnavailable(
+            f"the base model {base.base} has other weights now, revision {base.revision}, than "
+            f"before, {made_on}: add the earlier ones again under this name, or start a new run"
+        )
     if version["adapter"] is None:
         return base
     if base.base in simulated.MODELS:

@@ -93,9 +93,10 @@ def _confirm(acting: Acting, item: CheckpointItem, trial: Deletion) -> None:
 
 def delete_lines(item: CheckpointItem, trial: Deletion) -> list[str]:
     """What goes and what stays, as the trial run found it."""
-    freed = f"{words.size(trial.freed_bytes)} in {len(item.files)} files"
+    freed = f"{words.size(trial.freed_bytes)} in {words.several(len(item.files), 'file')}"
+    shared = f"{', '.join(trial.names)} have the same weights: all of them lose them."
     return [
         f"The weights are gone for good: {freed}.",
         "Versions, evaluations and all evidence stay; they can be read, but not deployed or resumed.",
-        "Every run that trained the same weights loses them too.",
+        *([shared] if len(trial.names) > 1 else []),
     ]

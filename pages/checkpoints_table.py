@@ -8,7 +8,7 @@ from app.caller import Caller
 from app.job_shapes import CheckpointItem
 from pages import words
 from pages.parts import column
-from pages.templates import ROW_MENU, RUN_LINK, TIME
+from pages.templates import ROW_MENU, RUN_LINK, SIMULATED, TIME
 
 NARROW = "Quasar.Screen.width < 1024"
 
@@ -16,7 +16,7 @@ NARROW = "Quasar.Screen.width < 1024"
 def checkpoints_table(rows: list[dict[str, Any]]) -> ui.table:
     """One page of the list; a choice in a row's menu is the event `act`."""
     table = ui.table(rows=rows, columns=COLUMNS, row_key="key")
-    table.props("flat dense wrap-cells hide-pagination").classes("pw-two pw-scroll")
+    table.props("flat dense wrap-cells hide-pagination").classes("pw-two pw-scroll pw-menu-last")
     table.props[":grid"] = NARROW
     for name, template in CELLS.items():
         table.add_slot(f"body-cell-{name}", f'<q-td :props="props">{template}</q-td>')
@@ -36,18 +36,20 @@ def row(item: CheckpointItem, caller: Caller) -> dict[str, Any]:
         "run": run or "",
         "job": item.job_id,
         "base": item.base_model,
+        "simulated": bool(item.simulated),
         "size": words.size(size_of(item)),
-        "files": f"{len(item.files)} files",
+        "files": words.several(len(item.files), "file"),
         "created": item.created_at,
-        "menu": menu(caller),
+        "menu": menu(item, caller),
     }
 
 
-def menu(caller: Caller) -> list[dict[str, str]]:
+def menu(item: CheckpointItem, caller: Caller) -> list[dict[str, str]]:
     """What can be done with a checkpoint; a viewer takes it away and no more."""
     found = [("download", "Download as zip", "sym_o_download"), ("files", "Files…", "sym_o_list")]
     if "deploy" in caller.capabilities:
-        found.append(("deploy", "Deploy…", "sym_o_rocket_launch"))
+        if not item.simulated:  # which has no weights
+            found.append(("deploy", "Deploy…", "sym_o_rocket_launch"))
         found.append(("delete", "Delete…", "sym_o_delete"))
     return [{"action": a, "word": word, "icon": icon, "why": ""} for a, word, icon in found]
 
@@ -89,7 +91,8 @@ JOB = (
 HASH = '<span class="pw-l2 pw-mono" :title="props.row.id">{{ props.row.hash }}</span>'
 CREATED = TIME.format("props.row.created")
 CELLS = {
-    "version": f'<span class="pw-strong pw-nowrap">{{{{ props.row.version }}}}</span>{HASH}',
+    "version": '<div class="pw-row"><span class="pw-strong pw-nowrap">{{ props.row.version }}</span>'
+    f"{SIMULATED}</div>{HASH}",
     "run": RUN_LINK,
     "base": '<span class="pw-nowrap">{{ props.row.base }}</span>',
     "job": JOB,
@@ -100,7 +103,8 @@ CELLS = {
 }
 CARD = (
     '<div class="pw-rcard"><div class="pw-row pw-between">'
-    f'<span class="pw-strong pw-break">{{{{ props.row.name }}}}</span>{ROW_MENU}</div>{HASH}'
+    '<span class="pw-strong pw-break">{{ props.row.name }}</span>'
+    f'<span class="pw-row">{SIMULATED}{ROW_MENU}</span></div>{HASH}'
     '<div class="pw-three"><div><span class="pw-l2">Base model</span>{{ props.row.base }}</div>'
     f'<div><span class="pw-l2">Job</span>{JOB}</div>'
     '<div><span class="pw-l2">Size</span>{{ props.row.size }}</div></div>'

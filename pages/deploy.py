@@ -8,8 +8,9 @@ from typing import Any
 from nicegui import ui
 
 from app.caller import Caller
-from app.errors import InUse
+from app.errors import Conflict, InUse
 from app.job_shapes import CheckpointItem, JobItem
+from app.service import Service
 from app.shapes import RunDetail
 from pages.acting import Acting
 from pages.ask import ask, place_refusal
@@ -113,13 +114,25 @@ class _Deployment:
     def _call(self, caller: Caller) -> None:
         service, what = self._acting.service, self._what
         body = {"type": "inference", "request_id": self._request, "spec": what.spec}
-        self._job = service.submit_job(caller, body).job_id
+        self._job = submit(service, caller, body)
         if self._beside.value and self._beside.visible:
             body = {"type": "inference", "request_id": self._base_request, "spec": what.base_spec}
             try:
                 service.submit_job(caller, body)
             except InUse:
                 pass  # somebody else was quicker: it is there
+
+
+def submit(service: Service, caller: Caller, body: dict[str, Any]) -> str:
+    """Deploy a version under a person's name for it, or its own where that one is taken; the job."""
+    spec = body["spec"]
+    try:
+        return service.submit_job(caller, body).job_id
+    except Conflict as refusal:
+        if isinstance(refusal, InUse) or "name" not in spec:
+            raise
+    own = {field: value for field, value in spec.items() if field != "name"}
+    return service.submit_job(caller, body | {"spec": own}).job_id
 
 
 def _deployed(acting: Acting, caller: Caller) -> dict[str, str]:

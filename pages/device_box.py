@@ -77,7 +77,8 @@ def _titled(said: str, classes: str, tag: str) -> None:
 
 def _held(one: DeviceHolder, device: Device) -> str:
     who = one.run or (None if one.purpose.startswith("serving") else one.job)
-    told = ", ".join(part for part in (one.purpose.replace("_", " "), who) if part)
+    mark = "simulated" if one.simulated else None
+    told = ", ".join(part for part in (one.purpose.replace("_", " "), who, mark) if part)
     several = len({other.device for other in device.memory}) > 1
     return f"{told[:1].upper()}{told[1:]}" + (f" on {one.device}" if several else "")
 

@@ -1,5 +1,6 @@
 """The page Inference: the deployed versions, their states and addresses, and how they are called."""
 
+import asyncio
 from typing import Any
 
 from nicegui import ui
@@ -20,9 +21,10 @@ from pages.parts import box, card, named, text, trouble
 AT = "/inference"
 
 
-def inference_page(visitor: Visitor, service: Service, access: Access, url: str) -> None:
+async def inference_page(visitor: Visitor, service: Service, access: Access, url: str) -> None:
     """Build the page; `url` is how the visitor reaches this server."""
     page = InferencePage(visitor, service, url)
+    await asyncio.to_thread(page.read)
     with frame(visitor, service, access.project_name(visitor.caller.project_id), AT) as device:
         page.build(device)
 
@@ -34,7 +36,8 @@ class InferencePage:
         self._visitor, self._service, self._url = visitor, service, url
         self._table: ui.table | None = None
         self._chosen = ""
-        self._read()
+        self._error: str | None = None
+        self._jobs: list[JobItem] = []
 
     def build(self, device: DeviceBox) -> None:
         """Head, list, and how to call one of them."""
@@ -51,10 +54,10 @@ class InferencePage:
             self._call = Panel(self._draw_call, self._names)
         Poll(self._look)
 
-    def refresh(self) -> None:
+    async def refresh(self) -> None:
         """Read again and show what has changed; an open menu of a row stays open."""
-        self._read()
-        self._device.read()
+        await asyncio.to_thread(self.read)
+        await asyncio.to_thread(self._device.read)
         for part in (self._device, self._list, self._call):
             part.refresh()
         if self._table is not None and not self._table.is_deleted:
@@ -62,13 +65,12 @@ class InferencePage:
             if rows != self._table.rows:
                 self._table.rows = rows
 
-    def _read(self) -> None:
-        self._error: str | None = None
-        self._jobs: list[JobItem] = []
+    def read(self) -> None:
+        """Look at what is deployed; off the event loop, as every call ever made is counted."""
         try:
-            self._jobs = self._service.endpoints(self._visitor.caller)
+            self._jobs, self._error = self._service.endpoints(self._visitor.caller), None
         except ServiceError as error:
-            self._error = str(error)
+            self._jobs, self._error = [], str(error)
 
     def _names(self) -> list[str]:
         return [job.inference.model for job in self._jobs if job.inference is not None]
@@ -121,12 +123,12 @@ class InferencePage:
             await endpoint_actions.act(self._acting, str(asked.get("action")), job, self._url)
 
     async def _acted(self) -> None:
-        self.refresh()
+        await self.refresh()
 
     async def _look(self) -> bool:
         if self._visitor.still() is None:
             return False
-        self.refresh()
+        await self.refresh()
         return True
 
 

@@ -20,7 +20,7 @@ from pages.job_checkpoints import checkpoints_card
 from pages.job_log import LogCard
 from pages.job_progress import progress_card
 from pages.job_view import JobView, Read
-from pages.jobs_table import TYPES, about, label, model
+from pages.jobs_table import about, label, model, type_of
 from pages.live import Panel, Part, Poll
 from pages.nothing import nothing
 from pages.parts import box, pill, simulated_chip, text
@@ -163,7 +163,7 @@ class JobPage:
         job = self._view.item
         run, number = label(job, "run"), label(job, "round")
         with box("pw-facts", "dl"):
-            _fact("Type", f"{TYPES.get(job.type, job.type)}, {about(job)}")
+            _fact("Type", f"{type_of(job)}, {about(job)}")
             if run is not None:
                 with box("pw-fact"):
                     text("Run", tag="dt")

@@ -19,7 +19,7 @@ TYPES = {"train": "Training", "inference": "Inference", "agent": "Agent", "sandb
 def jobs_table(rows: list[dict[str, Any]]) -> ui.table:
     """One page of the list; a choice in a row's menu is the event `act`."""
     table = ui.table(rows=rows, columns=COLUMNS, row_key="key")
-    table.props("flat dense wrap-cells hide-pagination").classes("pw-two pw-scroll")
+    table.props("flat dense wrap-cells hide-pagination").classes("pw-two pw-scroll pw-menu-last")
     table.props[":grid"] = NARROW
     for name, template in CELLS.items():
         table.add_slot(f"body-cell-{name}", f'<q-td :props="props">{template}</q-td>')
@@ -35,7 +35,7 @@ def row(job: JobItem, caller: Caller) -> dict[str, Any]:
         "key": job.job_id,
         "name": job.job_id,
         "sub": about(job),
-        "type": TYPES.get(job.type, job.type),
+        "type": type_of(job),
         "word": sign.word,
         "css": sign.css,
         "icon": sign.icon,
@@ -66,6 +66,13 @@ def label(job: JobItem, name: str) -> str | None:
     return tags.get(f"agent_{name}") or tags.get(f"rsi_{name}")
 
 
+def type_of(job: JobItem) -> str:
+    """The type in a word; an adapter that was brought here was trained elsewhere."""
+    tags = job.training.tags if job.training else {}
+    brought = tags.get("source") == "import" and "imported" in tags
+    return "Import" if brought else TYPES.get(job.type, job.type)
+
+
 def about(job: JobItem) -> str:
     """What the job is for, in its own words."""
     if job.type == "train":
@@ -93,8 +100,8 @@ COLUMNS = [
     column("menu", "", "right"),
 ]
 LINK = (
-    '<a class="pw-strong pw-nowrap" :href="\'jobs/\' + encodeURIComponent(props.row.key)">'
-    "{{ props.row.name }}</a>"
+    '<a class="pw-strong pw-ell pw-name" :title="props.row.name" '
+    ":href=\"'jobs/' + encodeURIComponent(props.row.key)\">{{ props.row.name }}</a>"
 )
 SUB = '<span class="pw-l2">{{ props.row.sub }}</span>'
 STATUS = PILL.format("props.row", "props.row.word")
@@ -118,7 +125,9 @@ CARD = (
     f'{LINK}<span class="pw-row" style="gap: 6px">{SIMULATED}{STATUS}{ROW_MENU}</span></div>'
     f'{SUB}<span v-if="props.row.reason" class="pw-l2 pw-break">{{{{ props.row.reason }}}}</span>'
     '<div class="pw-three"><div><span class="pw-l2">Type</span>{{ props.row.type }}</div>'
-    f'<div><span class="pw-l2">Run</span>{RUN_LINK}</div>'
+    f'<div v-if="props.row.run"><span class="pw-l2">Run</span>{RUN_LINK}</div>'
+    '<div v-else><span class="pw-l2">Model</span>'
+    '<span class="pw-break">{{ props.row.model }}</span></div>'
     '<div><span class="pw-l2">Took</span>{{ props.row.took }}</div></div>'
     f'<span class="pw-l2">{CREATED}</span></div>'
 )

@@ -120,7 +120,7 @@ async def _checkpoints(visitor: Visitor, doors: Doors, request: Request) -> None
 
 
 async def _inference(visitor: Visitor, doors: Doors, request: Request) -> None:
-    inference_page(visitor, doors.service, doors.access, _url(request))
+    await inference_page(visitor, doors.service, doors.access, _url(request))
 
 
 async def _chat(visitor: Visitor, doors: Doors, request: Request) -> None:

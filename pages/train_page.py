@@ -12,6 +12,7 @@ from app.access import Access
 from app.caller import Caller
 from app.errors import ServiceError
 from app.service import Service
+from pages import words
 from pages.ask import ask, place_refusal
 from pages.frame import Visitor, frame
 from pages.parts import box, card, text, trouble
@@ -80,12 +81,23 @@ class TrainPage:
     def _tell(self) -> None:
         if self._form is not None:
             self._request = f"console-{secrets.token_hex(8)}"  # another body is another request
+            self._note.clear()  # what was refused was the earlier one
             self._same.refresh()
 
     def _draw_same(self) -> None:
         assert self._form is not None
-        text("Put the request into job.json:", "pw-2 pw-small", "div")
-        copyable(job_file(self._form.spec()))
+        spec = self._form.spec()
+        rows = spec["data"]["rows"] or []
+        if len(rows) <= SHOWN_ROWS:
+            text("Put the request into job.json:", "pw-2 pw-small", "div")
+            copyable(job_file(spec))
+        else:
+            about = f"job.json, of whose {words.count(len(rows))} rows the first is shown:"
+            text(about, "pw-2 pw-small", "div")
+            text(job_file({**spec, "data": {"rows": rows[:SHOWN_ROWS]}}), "pw-code", "div")
+            save = ui.button("Save job.json", icon="sym_o_download", color=None)
+            save.props("no-caps outline").mark("save-request")
+            save.on_click(lambda: ui.download.content(job_file(spec).encode(), "job.json"))
         copyable(curl(self._url))
 
     async def _start(self) -> None:
@@ -108,13 +120,9 @@ class TrainPage:
 
 
 def job_file(spec: dict[str, Any]) -> str:
-    """The request as a file, with the first row in place of all of them."""
-    rows = spec["data"]["rows"] or []
-    few: list[Any] = rows[:SHOWN_ROWS]
-    if len(rows) > SHOWN_ROWS:
-        few = [*few, f"and {len(rows) - SHOWN_ROWS} more rows"]
-    shown = {"type": "train", "spec": {**spec, "data": {"rows": few}}}
-    return json.dumps(shown, indent=1, ensure_ascii=False)
+    """The request as a file, ready to be sent."""
+    body = {"type": "train", "spec": {**spec, "data": {"rows": spec["data"]["rows"] or []}}}
+    return json.dumps(body, indent=1, ensure_ascii=False)
 
 
 def curl(url: str) -> str:

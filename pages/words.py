@@ -76,6 +76,11 @@ def count(number: int | None) -> str:
     return DASH if number is None else f"{number:,}"
 
 
+def several(number: int, noun: str) -> str:
+    """How many of something: 1 file, 2 files."""
+    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+
+
 def size(count: int | None) -> str:
     """Bytes in decimal units: 812 B, 9.8 MB, 1.4 GB."""
     if count is None:

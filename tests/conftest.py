@@ -22,26 +22,35 @@ hypothesis.settings.load_profile("pawl")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# What needs the device, or the sandboxes of this machine, for itself: with `-n 2` one process does
-# these one after the other while the other one does the rest, file by file.
-ONE_AT_A_TIME = ("tests/worker/", "tests/server/", "tests/sandbox/", "tests/serving/")
+# With `-n 2` what needs the device for itself is done by one process, one after the other, and so is
+# what needs the sandboxes; everything else goes file by file to whoever is free.
+SANDBOXES = ("tests/sandbox/", "tests/worker/test_code_loop.py")
+SERVERS = ("asleep", "demo", "endpoints", "hand_jobs", "kill", "wake")
+DEVICE = ("tests/worker/", "tests/serving/", *(f"tests/server/test_{name}.py" for name in SERVERS))
+
+
+def lane_of(nodeid: str) -> str:
+    """Which tests stay together; the longest lanes sort first."""
+    if nodeid.startswith(SANDBOXES):
+        return "2 sandboxes"
+    return "1 device" if nodeid.startswith(DEVICE) else f"3 {nodeid.split('::')[0]}"
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Which tests of several processes stay together."""
+    """Tests of a lane stay in one process, in the order below."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Lanes(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "device" if nodeid.startswith(ONE_AT_A_TIME) else nodeid.split("::")[0]
+            return lane_of(nodeid)
 
-    config.option.loadscopereorder = False  # in the order below, not by how many there are
+    config.option.loadscopereorder = False  # which would go by how many there are
     return Lanes(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Those that use the device come first: they take the longest."""
-    items.sort(key=lambda item: not item.nodeid.startswith(ONE_AT_A_TIME))
+    """What takes longest comes first."""
+    items.sort(key=lambda item: lane_of(item.nodeid)[0])
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -4,14 +4,13 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from app.cli.door import get, part, post
 from app.cli.follow import POLL_SECONDS, Pages, follow_log
-from app.cli.problem import Problem
+from app.cli.options import content
 from app.cli.show import exit_code, moment, plain, print_json, print_table
 
 ENDED = frozenset({"completed", "failed", "cancelled"})
@@ -50,7 +49,10 @@ def result(job: Id) -> None:
 
 
 def submit(
-    file: Annotated[Path, typer.Option(help="the request as JSON: a spec, or several trials")],
+    file: Annotated[
+        str,
+        typer.Option(metavar="PATH", help="the request as JSON, a spec or trials; - for stdin"),
+    ],
     type_: Annotated[str, typer.Option("--type", metavar="T", help="train or inference")] = "train",
     wait: Annotated[bool, typer.Option("--wait", help="until the training has ended")] = False,
 ) -> None:
@@ -118,14 +120,19 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 
 
-def _request(file: Path) -> dict[str, Any]:
+def _request(file: str) -> dict[str, Any]:
     try:
-        body = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise Problem("FILE_ERROR") from None
+        body = json.loads(content(file))
+    except json.JSONDecodeError as wrong:
+        _refuse_file(f"no JSON at line {wrong.lineno}, column {wrong.colno}: {wrong.msg}")
     if not isinstance(body, dict):
-        raise Problem("FILE_ERROR")
+        _refuse_file('give a JSON object such as {"spec": {...}}')
     return body
+
+
+def _refuse_file(why: str) -> NoReturn:
+    print(f"FILE_ERROR: {why}", file=sys.stderr)
+    raise typer.Exit(1) from None
 
 
 def _check_training(body: dict[str, Any]) -> None:

@@ -77,8 +77,11 @@ def goal(text: str | None, file: str | None) -> str:
     """The brief, from exactly one of its two options."""
     if (text is None) == (file is None):
         raise typer.BadParameter("give either --brief TEXT or --brief-file PATH")
-    if file is None:
-        return text or ""
+    return text or "" if file is None else content(file)
+
+
+def content(file: str) -> str:
+    """The text of a file, or of standard input for a dash."""
     try:
         return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

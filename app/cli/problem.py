@@ -42,6 +42,9 @@ class Problem(Exception):
 _LOOK = "Look at it first: el job run live RUN."
 _FIELDS = "el job run start --help lists the fields; a run's id is 1 to 64 of a-z, 0-9 and dashes."
 _TEXT = Words("The text was refused.", "Give 1 to 4000 characters that are not all blank.")
+_ANOTHER_REQUEST = Words(
+    "This request_id was used for another request.", "Give a new one, or leave it out."
+)
 _START = (
     "Start one on this machine with python3 run.py, or set ENVLOOP_BASE_URL and ENVLOOP_API_KEY."
 )
@@ -103,6 +106,11 @@ BY_CODE = {
         "No job of that id is visible to this key.", "See what there is: el job list."
     ),
     "CONFLICT": Words("The job's state does not allow this.", "Look at it: el job get ID."),
+    "REQUEST_CONFLICT": _ANOTHER_REQUEST,
+    "TRAIN_JOB_IDEMPOTENCY_CONFLICT": _ANOTHER_REQUEST,
+    "JOB_ACTION_UNSUPPORTED": Words(
+        "The job's kind knows no such action.", "Look at it: el job get ID."
+    ),
     "INVALID_LIMIT": Words("A page has 1 to 100 items.", "Give another --limit."),
     "INVALID_CURSOR": Words("The cursor is not one of this list.", "Begin without --cursor."),
     "INVALID_JOB_TYPE": Words(

@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from app import job_shapes
 from app.caller import Caller
-from app.errors import ServiceError
+from app.errors import CallRefused, ServiceError
 from app.openai_words import in_both
 from app.ports import Chunks
 from app.rest.answers import MEANINGS, refusals
@@ -32,6 +32,8 @@ JobId = Annotated[Name, Path(description="the inference job's id", examples=["en
 Found = TypeVar("Found")
 CALLERS = 128  # who may wait for an answer at once; others wait for their turn
 answering = ThreadPoolExecutor(CALLERS, thread_name_prefix="answers")
+# Those who wait for a turn must not hold up, nor keep alive, an answer that is under way.
+streaming = ThreadPoolExecutor(CALLERS, thread_name_prefix="streams")
 
 COMMON: dict[str, Any] = {
     "model": {"type": "string"},
@@ -154,13 +156,18 @@ async def _answer(
     body: dict[str, Any],
     job: str | None = None,
 ) -> Response:
-    if body.get("stream") is True:
-        chunks = await _apart(lambda: service.answer_stream(caller, route, body, job))
+    stream = body.get("stream")
+    if stream is not None and not isinstance(stream, bool):
+        raise CallRefused("stream: give true or false", "invalid_request")
+    if stream:
+        chunks = await _apart(answering, lambda: service.answer_stream(caller, route, body, job))
         return StreamingResponse(_events(chunks), media_type="text/event-stream")
     left = threading.Event()
     watch = asyncio.create_task(_watch(request, left))
     try:
-        whole = await _apart(lambda: service.answer(caller, route, body, job, left.is_set))
+        whole = await _apart(
+            answering, lambda: service.answer(caller, route, body, job, left.is_set)
+        )
     finally:
         watch.cancel()
     return JSONResponse(whole)
@@ -176,16 +183,16 @@ async def _watch(request: Request, left: threading.Event) -> None:
 async def _events(chunks: Chunks) -> AsyncIterator[bytes]:
     """Server-sent events; whoever leaves meanwhile ends the generation."""
     try:
-        while (chunk := await _apart(lambda: next(chunks, None))) is not None:
+        while (chunk := await _apart(streaming, lambda: next(chunks, None))) is not None:
             yield b"data: " + json.dumps(chunk, ensure_ascii=False).encode() + b"\n\n"
         yield b"data: [DONE]\n\n"
     except ServiceError as refusal:  # the status is sent already: the stream has to tell it
         told = in_both("/v1/completions", refusal.status, refusal.body())
         yield b"data: " + json.dumps(told).encode() + b"\n\n"
     finally:
-        answering.submit(chunks.close)  # it may wait for a chunk under way; nobody waits for it
+        streaming.submit(chunks.close)  # it may wait for a chunk under way; nobody waits for it
 
 
-async def _apart(call: Callable[[], Found]) -> Found:
+async def _apart(threads: ThreadPoolExecutor, call: Callable[[], Found]) -> Found:
     """Call it in a thread of its own, since the caller may wait long."""
-    return await asyncio.get_running_loop().run_in_executor(answering, call)
+    return await asyncio.get_running_loop().run_in_executor(threads, call)

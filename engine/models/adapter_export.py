@@ -1,6 +1,7 @@
 """Hands an adapter out: as a folder that PEFT loads anywhere, or merged into its base."""
 
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -130,6 +131,10 @@ def _checked(adapter: Path) -> dict[str, Any]:
 
 
 def _check_target(target: Path, need: int) -> None:
+    # A folder cannot be renamed to either of these, however empty they are.
+    if target.is_symlink() or os.path.ismount(target):
+        what = "a link" if target.is_symlink() else "a mount point"
+        raise ValueError(f"--out: {target} is {what}: name a new folder inside it")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ValueError(f"--out: {target} is there already: name a folder that is not")
     target.parent.mkdir(parents=True, exist_ok=True)

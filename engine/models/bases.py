@@ -19,12 +19,13 @@ from data.files import MANIFEST, publish, read_manifest, write_manifest
 from engine.children import ROOT, child_environment
 from engine.models.door import check_door, count_bytes, find_templates
 from engine.models.registry import EMBEDDED, check_safetensors, check_weights_folder
-from engine.models.template_trial import Trial, try_template
+from engine.models.template_trial import Talk, Trial, draw_talks, try_template
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 CHILD = "engine.models.load_child"
 LOAD_SECONDS = 300.0
 SPARE_BYTES = 1024**3
+ADDING = "adding-"  # begins the name of a folder there that is being taken in
 DOWNLOADS = ".downloads"  # beside the models, on their disk; no model has such a name
 CHUNK = 16 * 1024 * 1024
 LEAST_SHARE = 0.97  # of a model's numbers must be in its files; tied ones may be there once
@@ -63,11 +64,11 @@ def add_base(
     about = {**wanted.origin, "licence": licence_of(wanted.folder), **found}
     total = count_bytes(files)
     check_room(models, 0 if wanted.link else total)
-    with unfinished(models, f"adding-{wanted.name}") as aside:
+    with unfinished(models, f"{ADDING}{wanted.name}") as aside:
         copy(files, wanted.folder, aside, wanted.link, progress)
-        say("copied; reading it once more, for its hashes")
+        say(f"{'linked' if wanted.link else 'copied'}; reading it once more, for its hashes")
         check_door(aside)
-        try_templates(aside)
+        try_templates(aside, draw_talks())
         content = write_manifest(aside, about)
         check_weights_folder(aside)
         check_name(models, wanted.name)
@@ -182,12 +183,15 @@ def describe_bases(models: Path) -> list[dict[str, Any]]:
     return found
 
 
-def load_trial(folder: Path) -> dict[str, Any]:
-    """What transformers makes of a folder, in a child; ValueError when it cannot load it."""
+def load_trial(folder: Path, talk: Talk) -> dict[str, Any]:
+    """What transformers makes of a folder, in a child; ValueError when it cannot load it.
+
+    Its tokenizer renders `talk` up to where the answer begins.
+    """
     try:
         done = subprocess.run(
             [sys.executable, "-m", CHILD, str(folder)],
-            stdin=subprocess.DEVNULL,
+            input=json.dumps(talk[:2]).encode(),
             capture_output=True,
             timeout=LOAD_SECONDS,
             cwd=ROOT,
@@ -210,13 +214,13 @@ def load_trial(folder: Path) -> dict[str, Any]:
     return told
 
 
-def try_templates(folder: Path) -> Trial:
-    """Render every chat template of a folder; what the one that is used made of the talk."""
+def try_templates(folder: Path, talks: Sequence[Talk]) -> Trial:
+    """Render every chat template of a folder; what the one that is used made of the first talk."""
     path = folder / "tokenizer_config.json"
     tokens = json.loads(path.read_bytes()) if path.exists() else {}
     trials = {}
     for name, template in find_templates(folder).items():
-        trials[name] = try_template(str(folder / name), template, tokens)
+        trials[name] = try_template(str(folder / name), template, tokens, talks)
     first = "chat_template.jinja"
     return trials[first] if first in trials else next(iter(trials.values()))
 
@@ -226,8 +230,9 @@ def describe_folder(folder: Path, files: Sequence[Path]) -> dict[str, Any]:
 
     Without weights among the files, these are left to be counted later.
     """
-    trial = try_templates(folder)
-    told = load_trial(folder)
+    talks = draw_talks()
+    trial = try_templates(folder, talks)
+    told = load_trial(folder, talks[0])
     if told["text"] != trial.text:
         raise ValueError(
             f"{folder}: the tokenizer renders another template than the one that was tried: keep "

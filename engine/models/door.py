@@ -13,6 +13,7 @@ from data.files import MANIFEST
 from engine.models.registry import REFUSED_SUFFIXES, TEMPLATE_BYTES, check_file, check_safetensors
 
 WEIGHTS = ".safetensors"
+ADAPTER = ("adapter_config.json", "adapter_model.")
 INDEX = "model.safetensors.index.json"
 TAKEN = (WEIGHTS, ".json", ".jinja", ".txt", ".model", ".md")
 TAKEN_NAMES = ("LICENSE", "LICENCE", "NOTICE", "USE_POLICY")
@@ -34,6 +35,7 @@ def check_door(folder: Path, say: Callable[[str], None] = lambda text: None) -> 
     files = list(_visible(folder))
     check_names([path.relative_to(folder).as_posix() for path in files])
     for path in files:
+        _check_link(path, folder.resolve())
         check_file(path)
     taken = [path for path in files if is_taken(path.relative_to(folder).as_posix())]
     names = (path.relative_to(folder).parts[0] for path in files if path not in taken)
@@ -56,6 +58,12 @@ def check_small_files(folder: Path) -> None:
 
 def check_names(names: Sequence[str]) -> None:
     """Refuse by names alone what a repository or folder lacks: before anything is fetched."""
+    adapters = [name for name in names if name.startswith(ADAPTER) and "/" not in name]
+    if adapters:  # transformers would put it on, unasked
+        raise ValueError(
+            f"{adapters[0]} is an adapter's: bring it with python3 run.py checkpoint import, or "
+            "merge it into its base where it was made; a base model has none beside it"
+        )
     code = [name for name in names if name.endswith(".py")]
     if code:
         raise ValueError(f"{code[0]} is program code, which a model must not bring: {PLAIN_AGAIN}")
@@ -84,7 +92,7 @@ def is_taken(name: str) -> bool:
     if name == MANIFEST:  # one of ours is made anew
         return False
     if name.startswith("additional_chat_templates/"):
-        return name.endswith(".jinja")
+        return name.endswith(".jinja") and name.count("/") == 1
     return "/" not in name and (name.endswith(TAKEN) or name.startswith(TAKEN_NAMES))
 
 
@@ -96,7 +104,8 @@ def check_config(folder: Path) -> dict[str, Any]:
         raise ValueError(f"{path} names no model_type: take the whole folder of the model")
     quantized = config.get("quantization_config")
     if quantized:
-        method = quantized.get("quant_method", "some method")
+        told = quantized if isinstance(quantized, Mapping) else {"quant_method": quantized}
+        method = told.get("quant_method", "some method")
         raise ValueError(f"{path}: the weights are quantized ({method}): {PLAIN_AGAIN}")
     return config
 
@@ -137,16 +146,30 @@ def _check_weights(folder: Path) -> None:
         if parts:
             raise ValueError(f"{index} is missing, and {parts[0].name} is a part: fetch it again")
         return
-    promised: Mapping[str, str] = _json(index).get("weight_map") or {}
+    promised = _json(index).get("weight_map")
+    if not isinstance(promised, dict) or not all(isinstance(one, str) for one in promised.values()):
+        raise ValueError(f"{index} has no weight_map from tensors to files: fetch it again")
+    names = {path.name for path in folder.iterdir() if path.is_file()}
     there: dict[str, set[str]] = {}
     for tensor, name in promised.items():
-        path = folder / Path(name).name
+        path = folder / name
         if name not in there:
-            if not path.is_file() or Path(name).name != name:
+            if name not in names:
                 raise ValueError(f"{path} is missing, and {INDEX} needs it: fetch it again")
             there[name] = check_safetensors(path)
         if tensor not in there[name]:
             raise ValueError(f"{path} lacks the tensor {tensor}: fetch it again")
+
+
+def _check_link(path: Path, folder: Path) -> None:
+    """Refuse a way out of the folder: what it leads to would be copied along, and handed on."""
+    target = path.resolve()
+    cached = folder.parent.name == "snapshots" and target.parent == folder.parent.parent / "blobs"
+    if not cached and not target.is_relative_to(folder):
+        raise ValueError(
+            f"{path} is a link to a file elsewhere: put a copy of that file in its place, or leave "
+            "it out"
+        )
 
 
 def _visible(folder: Path) -> Iterator[Path]:

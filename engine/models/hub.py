@@ -15,7 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.models.bases import DOWNLOADS, Progress, Say, alone, check_room, describe_folder
+from data.files import is_locked
+from data.sizes import size_of
+from engine.models.bases import (
+    ADDING,
+    DOWNLOADS,
+    Progress,
+    Say,
+    alone,
+    check_room,
+    describe_folder,
+)
 from engine.models.door import check_names, check_small_files, is_taken
 
 SHA = re.compile(r"[0-9a-f]{40}")
@@ -78,16 +88,23 @@ def _try_small(folder: Path) -> None:
 
 
 def unfinished(models: Path) -> list[dict[str, Any]]:
-    """Downloads that have not become base models, with the bytes that are there."""
-    found = []
+    """What has not become base models, with the bytes that are there.
+
+    `hub` is None of what a killed add-base left of a folder of this machine, under that `name`.
+    """
+    found = list(_cut_off(models / DOWNLOADS))
     for folder in sorted((models / DOWNLOADS).glob("*--*--*")):
-        sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
         repository, _, revision = folder.name.rpartition("--")
-        name = repository.replace("--", "/", 1)
-        found.append(
-            {"hub": name, "revision": revision, "bytes": sum(sizes), "folder": str(folder)}
-        )
+        about = {"hub": repository.replace("--", "/", 1), "revision": revision}
+        found.append(about | {"bytes": size_of(folder), "folder": str(folder)})
     return found
+
+
+def _cut_off(downloads: Path) -> Iterator[dict[str, Any]]:
+    for folder in sorted(downloads.glob(f"{ADDING}*")):
+        if folder.is_dir() and not is_locked(folder.with_name(f"{folder.name}.lock")):
+            about = {"hub": None, "name": folder.name.removeprefix(ADDING)}
+            yield about | {"bytes": size_of(folder), "folder": str(folder)}
 
 
 def forget(folder: Path) -> None:

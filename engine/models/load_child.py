@@ -1,7 +1,8 @@
 """Says whether transformers can load a folder: `python -m engine.models.load_child FOLDER`.
 
 Config, model class and tokenizer are loaded, the weights are not; no code of the folder runs and
-nothing is fetched. Out, on the last line: JSON with what it is, or with an error in words.
+nothing is fetched. In: a conversation to render, as JSON. Out, on the last line: JSON with what it
+is, or with an error in words.
 """
 
 import json
@@ -25,7 +26,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     folder = Path(sys.argv[1])
     try:
-        told = describe(folder)
+        told = describe(folder, json.load(sys.stdin))
     except Exception as error:  # noqa: BLE001  whatever a foreign folder makes the library raise
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         first = " ".join(lines).split(". ")[0][:300]
@@ -33,7 +34,7 @@ def main() -> None:
     print(json.dumps(told))
 
 
-def describe(folder: Path) -> dict[str, Any]:
+def describe(folder: Path, talk: list[dict[str, str]]) -> dict[str, Any]:
     """What a folder holds: architecture, parameters, context, linear layers, a rendered prompt."""
     from transformers import AutoConfig
 
@@ -56,7 +57,7 @@ def describe(folder: Path) -> dict[str, Any]:
         "vocabulary": model.get_input_embeddings().num_embeddings,
         "linears": linear_names(model),
         "fused": fused_names(model),
-        **_rendered(tokenizer),
+        **_rendered(tokenizer, talk),
     }
 
 
@@ -80,14 +81,12 @@ def fused_names(model: Any) -> list[str]:
     return sorted({".".join(name[-3:]) for name in parts if "experts" in name})
 
 
-def _rendered(tokenizer: Any) -> dict[str, Any]:
-    from engine.models.template_child import TALK
-
+def _rendered(tokenizer: Any, talk: list[dict[str, str]]) -> dict[str, Any]:
     if not tokenizer.chat_template:
         raise ValueError("the tokenizer has no chat template: take the instruct version")
     if tokenizer.eos_token_id is None:
         raise ValueError("the tokenizer has no end token, so no answer would end")
-    text = tokenizer.apply_chat_template(TALK, add_generation_prompt=True, tokenize=False)
+    text = tokenizer.apply_chat_template(talk, add_generation_prompt=True, tokenize=False)
     ids = tokenizer(text, add_special_tokens=False)["input_ids"]
     return {"text": text, "largest_id": max(ids), "end_id": int(tokenizer.eos_token_id)}
 

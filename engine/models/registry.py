@@ -7,6 +7,7 @@ template, and a manifest. Pickled weights and code are refused, whatever their n
 import fcntl
 import hashlib
 import json
+import math
 import re
 import shutil
 import sys
@@ -161,19 +162,21 @@ def _starts_like_pickle(path: Path) -> bool:
 def _check_json(path: Path) -> None:
     try:
         record = json.loads(path.read_bytes())
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         raise ValueError(f"{path} is not JSON") from None
     if path.name.endswith("config.json") and "auto_map" in _keys(record):
         raise ValueError(f"{path} asks for code of its own to be loaded (auto_map)")
 
 
 def _keys(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        yield from value
-        value = list(value.values())
-    if isinstance(value, list):
-        for item in value:
-            yield from _keys(item)
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            yield from one
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
 
 
 def check_safetensors(path: Path) -> set[str]:
@@ -189,19 +192,28 @@ def check_safetensors(path: Path) -> set[str]:
         raw = file.read(length)
     try:
         header = json.loads(raw)
-        end = sum(_tensor_bytes(item) for name, item in header.items() if name != "__metadata__")
-    except (ValueError, KeyError, TypeError, AttributeError):
+        end = _last_byte(item for name, item in header.items() if name != "__metadata__")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ValueError(f"{path} has an unreadable header") from None
     if size != 8 + length + end:
         raise ValueError(f"{path} has {size} bytes and its header asks for {8 + length + end}")
     return {name for name in header if name != "__metadata__"}
 
 
-def _tensor_bytes(item: dict[str, Any]) -> int:
-    count = 1
-    for length in item["shape"]:
-        count *= int(length)
+def _last_byte(items: Iterator[dict[str, Any]]) -> int:
+    """Where the tensors end, each of which begins where the one before it ends."""
+    last = 0
+    for start, end in sorted(_offsets(item) for item in items):
+        if start != last:
+            raise ValueError("tensors lie over each other, or apart")
+        last = end
+    return last
+
+
+def _offsets(item: dict[str, Any]) -> tuple[int, int]:
     start, end = item["data_offsets"]
-    if end - start != count * DTYPE_BITS[item["dtype"]] // 8:
+    if any(type(one) is not int or one < 0 for one in (start, end, *item["shape"])):
+        raise ValueError("a tensor's offsets or shape are no whole numbers")
+    if end - start != math.prod(item["shape"]) * DTYPE_BITS[item["dtype"]] // 8:
         raise ValueError("a tensor's offsets do not match its shape")
-    return int(end) - int(start)
+    return start, end

@@ -1,17 +1,27 @@
 """The one way to turn chat messages into token ids, for training, evaluation and serving alike."""
 
 import hashlib
-from collections.abc import Sequence
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+from engine.errors import ModelUnavailable
 from engine.types import Message
+
+RENDER_SECONDS = 20.0  # a conversation takes milliseconds, a very long one a second
 
 
 def render_prompt(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
-    """Token ids of a conversation up to the point where the assistant's answer begins."""
-    rendered = tokenizer.apply_chat_template(
-        list(messages), add_generation_prompt=True, tokenize=True, return_dict=False
-    )
+    """Token ids of a conversation up to the point where the assistant's answer begins.
+
+    ModelUnavailable when the model's template does not come to an end.
+    """
+    with _in_time():
+        rendered = tokenizer.apply_chat_template(
+            list(messages), add_generation_prompt=True, tokenize=True, return_dict=False
+        )
     return [int(token) for token in rendered]
 
 
@@ -34,6 +44,32 @@ def render_row(
     prompt = render_prompt(tokenizer, messages)
     end = [int(tokenizer.eos_token_id)] if ends else []
     return [*prompt, *plain_ids(tokenizer, completion), *end], len(prompt)
+
+
+@contextmanager
+def _in_time() -> Iterator[None]:
+    """End a foreign template that was well when it was tried and is not now.
+
+    In the main thread of a process, as in the worker; elsewhere the time is not looked at.
+    """
+
+    def over(*_: object) -> None:
+        raise ModelUnavailable(
+            f"the model's chat template takes more than {RENDER_SECONDS:.0f} s for one "
+            "conversation: remove this base model, and take it from elsewhere"
+        )
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, over)
+    left = signal.setitimer(signal.ITIMER_REAL, RENDER_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_REAL, *left)
 
 
 def template_hash(tokenizer: Any) -> str:

@@ -1,8 +1,9 @@
 """Renders one foreign chat template within limits: `python -m engine.models.template_child`.
 
-In: JSON with the template and the special tokens. Out: JSON with the text, or with an error in
-words. The limits are set before the template is read, so that it can hang or fill nothing but this
-process. Templates run in Jinja's immutable sandbox, set up as transformers sets it up.
+In: JSON with the template, the special tokens and conversations. Out: JSON with the text of the
+first, or with an error in words. The limits are set before the template is read, so that it can
+hang or fill nothing but this process. Templates run in Jinja's immutable sandbox, set up as
+transformers sets it up.
 """
 
 import json
@@ -14,8 +15,6 @@ from typing import Any
 CPU_SECONDS = 2
 MEMORY_BYTES = 512 * 1024 * 1024
 TEXT_CHARACTERS = 64 * 1024
-SYSTEM, USER, ANSWER = "You add numbers-7919.", "What is 17 + 25-7907?", "42-7901"
-TALK = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": USER}]
 NO_SYSTEM = "refuses or leaves out a system turn, with which every task is asked here"
 
 
@@ -24,7 +23,7 @@ def main() -> None:
     _limit()
     asked = json.load(sys.stdin)
     try:
-        told = _told(asked["template"], asked["tokens"])
+        told = _told(asked["template"], asked["tokens"], asked["talks"])
     except MemoryError:
         told = {"error": f"needs more than {MEMORY_BYTES >> 20} MB"}
     except RecursionError:
@@ -42,14 +41,22 @@ def _limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 
 
-def _told(template: str, tokens: dict[str, str]) -> dict[str, Any]:
+def _told(
+    template: str, tokens: dict[str, str], talks: list[list[dict[str, str]]]
+) -> dict[str, Any]:
     compiled = _environment().from_string(template)
-    text = _render(compiled, TALK, tokens, prompt=True)
-    talk = [*TALK, {"role": "assistant", "content": ANSWER}]
+    tried = [_try(compiled, talk, tokens) for talk in talks]
+    return next((one for one in tried if "error" in one), tried[0])
+
+
+def _try(compiled: Any, talk: list[dict[str, str]], tokens: dict[str, str]) -> dict[str, Any]:
+    """What becomes of a system turn, a question and an answer."""
+    system, user = (turn["content"] for turn in talk[:2])
+    text = _render(compiled, talk[:2], tokens, prompt=True)
     with_answer = _render(compiled, talk, tokens, prompt=False)
-    if USER not in text:
+    if user not in text:
         return {"error": "leaves out what the user says"}
-    if SYSTEM not in text:
+    if system not in text:
         return {"error": NO_SYSTEM}
     return {"text": text, "with_answer": with_answer}
 
@@ -61,7 +68,7 @@ def _render(compiled: Any, talk: list[dict[str, str]], tokens: dict[str, str], p
     for part in compiled.generate(**tokens, **given):
         length += len(part)
         if length > TEXT_CHARACTERS:
-            raise ValueError(f"more than {TEXT_CHARACTERS} characters for a talk of two lines")
+            raise ValueError(f"more than {TEXT_CHARACTERS} characters for a talk of a few lines")
         parts.append(part)
     return "".join(parts)
 

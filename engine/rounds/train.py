@@ -1,11 +1,12 @@
 """Train: the admitted rows into a LoRA adapter, from the base or from the best so far."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from sqlmodel import Session, col, select
 
-from data.tables import Checkpoint, Job, Round, TrainPoint
+from data.tables import Checkpoint, Job, Round, Step, TrainPoint
 from engine.facts import RunFacts, Tools, derived_seed
 from engine.rounds.admit import rows_file
 from engine.rounds.plan import lora_settings
@@ -111,13 +112,22 @@ def _record_checkpoint(
     session.add(checkpoint)
 
 
+def _add_point(
+    s: Session, run: str, round_: int, point: TrainProgress, moment: datetime
+) -> None:
+    """Its `seconds` are those since the first attempt began, so that a log has each at its time."""
+    query = select(Step.started_at).where(Step.run == run, Step.round == round_, Step.step == NAME)
+    began = s.exec(query.order_by(col(Step.attempt))).first()
+    passed = moment - datetime.fromisoformat(began) if began is not None else timedelta()
+    seconds = max(0.0, passed.total_seconds())
+    s.merge(TrainPoint(run=run, round=round_, step=point.step, loss=point.loss, seconds=seconds))
+
+
 def show(tools: Tools, point: TrainProgress) -> None:
     """One training report into the live view and the loss curve."""
     tools.progress(point.step, point.steps, "training steps")
-    row = TrainPoint(
-        run=tools.run, round=tools.round, step=point.step, loss=point.loss, seconds=point.seconds
-    )
-    tools.store.post(lambda s: s.merge(row))
+    moment = datetime.now(UTC)
+    tools.store.post(lambda s: _add_point(s, tools.run, tools.round, point, moment))
     if point.note is not None:
         tools.event("message", point.note, role="student", tool="train")
     if point.checkpoint_step is not None:

@@ -36,8 +36,10 @@ class Shaper:
         return self._record("", [choice]) | {"usage": self._usage()}
 
     def chunks(self, pieces: Iterator[Piece], usage: bool) -> Iterator[dict[str, Any]]:
-        """A chunk for each piece as it comes, then one with the usage where that was asked for."""
-        more: dict[str, Any] = {"usage": None} if usage else {}
+        """A chunk for each piece as it comes, then one without a choice where usage is asked for.
+
+        Each has the usage so far then: who leaves early has used the prompt all the same.
+        """
         for piece in pieces:
             self._count([piece])
             first = "tokens_in" in piece
@@ -49,6 +51,7 @@ class Shaper:
                 delta |= {"content": piece["text"]} if piece["text"] else {}
                 said = {"delta": delta} | said
             choice = {"index": 0, **said, "finish_reason": piece.get("finish")}
+            more = {"usage": self._usage()} if usage else {}
             yield self._record(".chunk", [choice]) | more
         if usage:
             yield self._record(".chunk", []) | {"usage": self._usage()}

@@ -13,6 +13,8 @@ from engine.types import Message
 CHAT, COMPLETIONS = "chat/completions", "completions"
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 MOST_STOPS, LONGEST_STOP, MOST_LOGPROBS = 16, 256, 20
+MOST_TOKENS = 2**31 - 1
+COLDEST = 1e-5  # below it logits divided by the temperature leave the range of their numbers
 # Whoever calls may not choose what a model is asked through, nor what is loaded.
 NEVER = ("chat_template", "chat_template_kwargs", "lora_request", "mm_processor_kwargs")
 HARMLESS = {
@@ -58,18 +60,18 @@ def read_request(route: str, body: Mapping[str, Any]) -> dict[str, Any]:
     refuse_foreign(body)
     _check_names(route, body)
     wanted: dict[str, Any] = {
-        "temperature": _number(body, "temperature", 1.0, 0.0, 2.0),
+        "temperature": _temperature(body),
         "top_p": _number(body, "top_p", 1.0, 0.0, 1.0),
-        "seed": _whole(body, "seed", -(2**63), 2**63),
+        "seed": _whole(body, "seed", -(2**63), 2**63 - 1),
         "stop": _stops(body.get("stop")),
-        "max_tokens": _whole(body, "max_tokens", 1, 2**31),
+        "max_tokens": _whole(body, "max_tokens", 1, MOST_TOKENS),
     }
     if wanted["seed"] is None:
         wanted["seed"] = secrets.randbits(31)
     if wanted["top_p"] <= 0:
         raise RequestRefused("top_p: give more than 0, and at most 1")
     if route == CHAT:
-        most = _whole(body, "max_completion_tokens", 1, 2**31)
+        most = _whole(body, "max_completion_tokens", 1, MOST_TOKENS)
         wanted["max_tokens"] = wanted["max_tokens"] if most is None else most
         return wanted | {"messages": read_messages(body), "logprobs": _chat_logprobs(body)}
     return wanted | {
@@ -99,14 +101,15 @@ def read_messages(body: Mapping[str, Any]) -> list[Message]:
 
 
 def _message(one: Any, place: str) -> Message:
-    if not isinstance(one, dict) or one.get("role") not in ROLES:
+    role = one.get("role") if isinstance(one, dict) else None
+    if not isinstance(role, str) or role not in ROLES:
         raise RequestRefused(f"{place}.role: give one of {', '.join(ROLES)}")
     content = one.get("content")
     parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
     texts = [part.get("text") if _is_text(part) else None for part in parts]
     if not parts or any(not isinstance(text, str) for text in texts):
         raise RequestRefused(f"{place}.content: give a text; other content is not read here")
-    return {"role": ROLES[one["role"]], "content": "".join(map(str, texts))}
+    return {"role": ROLES[role], "content": "".join(map(str, texts))}
 
 
 def _is_text(part: Any) -> bool:
@@ -142,6 +145,12 @@ def _stops(given: Any) -> list[str]:
     return list(words)
 
 
+def _temperature(body: Mapping[str, Any]) -> float:
+    """The temperature; one so low that the likeliest token is certain is 0."""
+    given = _number(body, "temperature", 1.0, 0.0, 2.0)
+    return given if given >= COLDEST else 0.0
+
+
 def _number(body: Mapping[str, Any], name: str, usual: float, low: float, high: float) -> float:
     value = body.get(name)
     if value is None:
@@ -155,6 +164,6 @@ def _whole(body: Mapping[str, Any], name: str, low: int, high: int) -> int | Non
     value = body.get(name)
     if value is None:
         return None
-    if type(value) is not int or not low <= value < high:
-        raise RequestRefused(f"{name}: give a whole number of at least {low}")
+    if type(value) is not int or not low <= value <= high:
+        raise RequestRefused(f"{name}: give a whole number from {low} to {high}")
     return value

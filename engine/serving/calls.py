@@ -31,9 +31,11 @@ class Call:
         self._row.tokens_in = int(usage.get("prompt_tokens") or 0)
         self._row.tokens_out = int(usage.get("completion_tokens") or 0)
 
-    def saw_text(self) -> None:
-        """A chunk with text came: about one token, where no usage follows."""
-        self._row.tokens_out += 1
+    def saw(self, chunk: Mapping[str, Any]) -> None:
+        """What a chunk says of the tokens so far; one with text is about a token where it says none."""
+        row, usage = self._row, chunk.get("usage") or {}
+        row.tokens_in = int(usage.get("prompt_tokens") or row.tokens_in)
+        row.tokens_out = int(usage.get("completion_tokens") or row.tokens_out + _has_text(chunk))
 
     def __enter__(self) -> Self:
         self._began = time.monotonic()
@@ -58,16 +60,18 @@ def counted(
 ) -> Iterator[dict[str, Any]]:
     """Chunks under the version's public name, their usage counted and told only where wanted."""
     for chunk in chunks:
-        usage = chunk.get("usage")
-        if usage:
-            call.used(usage)
-        elif chunk.get("choices"):
-            call.saw_text()
-        if not wants_usage:
-            if usage and not chunk.get("choices"):
-                continue
-            chunk.pop("usage", None)
-        yield chunk | {"model": model}
+        call.saw(chunk)
+        usage = chunk.pop("usage", None)
+        if usage and not chunk.get("choices") and not wants_usage:
+            continue
+        # Only the last chunk, which has no choices, tells callers the usage.
+        told = {"usage": None if chunk.get("choices") else usage} if wants_usage else {}
+        yield chunk | told | {"model": model}
+
+
+def _has_text(chunk: Mapping[str, Any]) -> bool:
+    choices = chunk.get("choices") or []
+    return any(one.get("text") or (one.get("delta") or {}).get("content") for one in choices)
 
 
 class Chunks:

@@ -1,19 +1,25 @@
 """Which engine serves a base here, and how its process is made."""
 
 import json
+import logging
+from functools import partial
 from pathlib import Path
 
 from data.engines import INSTALL, choose_engine, find_vllm
+from data.files import write_durable
 from data.home import Home
 from data.store import Store
 from data.tables import Setting
 from engine.errors import EndpointNotReady
 from engine.models.memory import serving_need
+from engine.models.worker_engine import WorkerEngine
 from engine.needs import config_of
 from engine.resources import child_records
 from engine.serving.places import Places
 from engine.serving.worker_host import WorkerHost
 from engine.types import Host
+
+log = logging.getLogger(__name__)
 
 TOKENS = 2048  # of a conversation whose memory is reckoned with
 
@@ -29,6 +35,7 @@ def make_host(store: Store, home: Home, places: Places) -> Host:
             log_dir=home.logs / "serving",
             device=device,
             precision=kept_precision(home.path, device),
+            measured=partial(keep_precision, home.path, device),
             record_child=record,
             forget_child=forget,
         )
@@ -66,10 +73,24 @@ def need_of(home: Home, base: str, device: str) -> int | None:
 def kept_precision(home: Path, device: str) -> str | None:
     """The precision that was measured as the faster one on a kind of device, if it was."""
     try:
-        kept = json.loads((home / f"precision-{device.partition(':')[0]}.json").read_text())
-        return str(kept["precision"])
+        return str(json.loads(_precision_file(home, device).read_text())["precision"])
     except (OSError, ValueError, KeyError):
         return None
+
+
+def keep_precision(home: Path, device: str, engine: WorkerEngine) -> None:
+    """Keep what an engine has just measured, so that every later process answers in it as well."""
+    if engine.precision is None or kept_precision(home, device) is not None:
+        return
+    kept = {"precision": engine.precision, "seconds_a_step": engine.tried}
+    try:
+        write_durable(_precision_file(home, device), json.dumps(kept).encode())
+    except OSError:
+        log.exception("the precision that was measured is not kept")
+
+
+def _precision_file(home: Path, device: str) -> Path:
+    return home / f"precision-{device.partition(':')[0]}.json"
 
 
 def _setting(store: Store, name: str) -> str:

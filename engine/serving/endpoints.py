@@ -4,6 +4,7 @@ A call reads its job, waits for the process that answers, and leaves one row of 
 said is kept nowhere.
 """
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +17,7 @@ from typing import Any
 from data.home import Home
 from data.store import Store, StoreClosed
 from data.tables import Job, Setting
+from engine.disk import write_surely
 from engine.errors import EndpointNotReady, EngineError, Interrupted
 from engine.machine import Machine
 from engine.models import registry
@@ -26,6 +28,8 @@ from engine.serving.choice import make_host, need_of
 from engine.serving.holding import begin_serving, end_serving
 from engine.serving.hosts import Hosts, Means, Seat
 from engine.types import ModelRef, Stop
+
+log = logging.getLogger(__name__)
 
 FindBase = Callable[[str], ModelRef]
 IDLE_MINUTES = 10.0
@@ -81,14 +85,16 @@ class Endpoints:
     ) -> dict[str, Any]:
         """The whole answer of a deployed version; one that sleeps is woken and waited for.
 
-        Once `left` says that the caller has gone, a host that can do so ends the answer.
+        Once `left` says that the caller has gone, or the server ends, a host that can do so ends
+        the answer.
         """
         row, asked = self._open(job, route, body)
         call = Call(store=self._store, job=row, actor=actor, route=route)
         with call, self._hosts.use(self._model(row), row.id) as host:
             until = getattr(host, "ask_until", None)
             given = (self._model(row), route, asked)
-            answer = until(*given, left) if until else host.ask(*given)
+            ends = (*given, lambda: left() or self._stop())
+            answer = until(*ends) if until else host.ask(*given)
             call.used(answer.get("usage") or {})
             return answer | {"model": row.spec["version"]}
 
@@ -140,7 +146,19 @@ class Endpoints:
 
     def _take_up(self, row: Job) -> None:
         """Show once that a new endpoint answers, or say why it cannot."""
-        status, reason = "running", None
+        status, reason = self._try_out(row)
+        if self._stop():  # it says nothing of the endpoint; the next start takes it up anew
+            return
+        base = row.spec["base_model"]
+        state = shown_state(self._hosts.states().get(base, "asleep"))
+        outcome = rows.Outcome(
+            status=status, reason=reason, state=state, engine=self._hosts.engine_of(base)
+        )
+        with suppress(StoreClosed):
+            write_surely(self._store, lambda s: rows.settle(s, row.id, outcome))
+
+    def _try_out(self, row: Job) -> tuple[str, str | None]:
+        """The status of an endpoint whose process was asked for once, and the reason of it."""
         try:
             model = self._model(row)
             if model.adapter is not None:  # looked at whole once; later loads look again
@@ -148,16 +166,13 @@ class Endpoints:
             with self._hosts.use(model, row.id):
                 pass
         except (EndpointNotReady, Interrupted) as later:
-            reason = str(later)
+            return "running", str(later)
         except EngineError as error:
-            status, reason = "failed", str(error)
-        base = row.spec["base_model"]
-        state = shown_state(self._hosts.states().get(base, "asleep"))
-        outcome = rows.Outcome(
-            status=status, reason=reason, state=state, engine=self._hosts.engine_of(base)
-        )
-        with suppress(StoreClosed):
-            self._store.write(lambda s: rows.settle(s, row.id, outcome))
+            return "failed", str(error)
+        except Exception as error:
+            log.exception("endpoint %s was not taken up", row.id)
+            return "failed", f"{type(error).__name__}: {error}"
+        return "running", None
 
     def _agree(self) -> None:
         """Have every row say what its process does, also where the two changed at once."""
@@ -203,7 +218,7 @@ def in_harness(harness: Mapping[str, Any], route: str, body: Mapping[str, Any]) 
     if route != CHAT or not harness.get("system") or not isinstance(messages, list):
         return asked
     given = [one.get("role") for one in messages if isinstance(one, dict)]
-    if not {"system", "developer"} & set(given):
+    if not any(role in ("system", "developer") for role in given):
         asked["messages"] = [{"role": "system", "content": harness["system"]}, *messages]
     return asked
 

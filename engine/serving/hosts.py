@@ -8,13 +8,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from engine.errors import EndpointNotReady, EngineError, HostGone
+from engine.errors import EndpointNotReady, EngineError, HostGone, Interrupted
 from engine.types import Host, ModelRef, Stop
 
 log = logging.getLogger(__name__)
 
 MOST_ADAPTERS = 8  # that a process keeps ready; the one not asked for longest goes first
 DRAIN_SECONDS = 60.0  # for answers under way, before a process has to end
+END_SECONDS = 15.0  # for a process that was told to end while it started, or that ends already
+ENDING = "the server is ending; call again once it is back"
+GAVE_WAY = "it was still starting when training needed the device; call again after that"
 
 
 @dataclass(kw_only=True, slots=True)
@@ -27,6 +30,7 @@ class Seat:
     lease: Any = None
     busy: int = 0  # calls under way
     used_at: float = 0.0
+    unneeded_since: float | None = None
     loaded: dict[str, ModelRef] = field(default_factory=dict)  # oldest use first
     loading: threading.Lock = field(default_factory=threading.Lock)
     failures: int = 0
@@ -88,7 +92,7 @@ class Hosts:
                     continue
                 rests = seat.busy == 0
                 idle = rests and time.monotonic() - seat.used_at > idle_seconds
-                unneeded = rests and seat.base.base not in needed
+                unneeded = _unneeded(seat, seat.base.base not in needed)
                 if idle or unneeded or not seat.host.is_up():
                     self._end(seat)
 
@@ -107,19 +111,23 @@ class Hosts:
         """End every process, so that its memory is free: once the answers under way are given, at
         the latest after `seconds`. Calls that come meanwhile wait."""
         deadline = time.monotonic() + seconds
+        drained: list[Seat] = []
         with self._turn:
-            seats = [seat for seat in self._seats.values() if seat.state in ("ready", "waking")]
-            for seat in seats:
-                while seat.state == "waking" and self._wait(deadline):
-                    pass
-                if seat.state == "ready":
-                    seat.state = "closing"  # nobody new is let in
-            for seat in seats:
-                while seat.busy and self._wait(deadline):
-                    pass
-        for seat in seats:
-            if seat.state == "closing":
-                self._close(seat)
+            seats = [seat for seat in self._seats.values() if seat.state != "asleep"]
+            while True:
+                drained += _shut(seats, "ready")
+                waits = any(seat.busy or seat.state == "waking" for seat in seats)
+                if not waits or not self._wait(deadline):
+                    break
+            late = _shut(seats, "waking")  # their own threads end them
+        for seat in drained:
+            self._close(seat)
+        for seat in late:
+            _end_host(seat.host)
+        with self._turn:
+            deadline = time.monotonic() + END_SECONDS
+            while any(seat.state == "closing" for seat in seats) and self._wait(deadline):
+                pass
 
     def close(self) -> None:
         """End every process now; calls under way end as HostGone."""
@@ -135,7 +143,7 @@ class Hosts:
             failures = seat.failures
             while True:
                 if self._means.stop():
-                    raise EndpointNotReady("the server is ending; call again once it is back")
+                    raise EndpointNotReady(ENDING)
                 if seat.state == "ready" and seat.host is not None:
                     if seat.host.is_up():
                         seat.busy += 1
@@ -161,28 +169,41 @@ class Hosts:
 
     def _start(self, seat: Seat, job: str) -> None:
         """Have the process up; what went wrong is told to all who wait."""
-        self._means.told(seat)
-        failure: EngineError | None = None
+        self._tell(seat)
+        failure = self._try_start(seat, job)
+        try:
+            if failure is not None:
+                self._release(seat)
+        finally:
+            with self._turn:
+                if failure is not None:
+                    seat.state = "asleep"
+                seat.failure, seat.failures = failure, seat.failures + (failure is not None)
+                seat.used_at = time.monotonic()
+                self._turn.notify_all()
+        self._tell(seat)
+
+    def _try_start(self, seat: Seat, job: str) -> EngineError | None:
+        """Start a process; its seat is ready then, or this says why it is not."""
         try:
             reason = self._means.why_not(seat.base)
             if reason is not None:
                 raise EndpointNotReady(reason)
             seat.lease = self._means.begin(job)
             seat.host = self._means.make(seat.base)
-            seat.host.start(seat.base, self._means.stop)
-        except EngineError as error:
-            failure = error
+            seat.host.start(seat.base, lambda: self._means.stop() or seat.state != "waking")
+            with self._turn:
+                if seat.state != "waking":
+                    raise Interrupted("it was told to end before it was up")
+                seat.state = "ready"
         except Exception as error:
+            if self._means.stop() or seat.state != "waking":
+                return EndpointNotReady(ENDING if self._means.stop() else GAVE_WAY)
+            if isinstance(error, EngineError):
+                return error
             log.exception("a process that serves did not start")
-            failure = EndpointNotReady(f"it did not start: {type(error).__name__}; see the log")
-        if failure is not None:
-            self._release(seat)
-        with self._turn:
-            seat.state = "ready" if failure is None else "asleep"
-            seat.failure, seat.failures = failure, seat.failures + (failure is not None)
-            seat.used_at = time.monotonic()
-            self._turn.notify_all()
-        self._means.told(seat)
+            return EndpointNotReady(f"it did not start: {type(error).__name__}; see the log")
+        return None
 
     def _end(self, seat: Seat) -> None:
         """Begin to end a process that is up, or was."""
@@ -190,23 +211,31 @@ class Hosts:
         threading.Thread(target=self._close, args=(seat,), name="closing", daemon=True).start()
 
     def _close(self, seat: Seat) -> None:
-        self._release(seat)
-        with self._turn:
-            seat.state = "asleep"
-            self._turn.notify_all()
-        self._means.told(seat)
+        try:
+            self._release(seat)
+        finally:
+            with self._turn:
+                seat.state = "asleep"
+                self._turn.notify_all()
+        self._tell(seat)
 
     def _release(self, seat: Seat) -> None:
         host, lease = seat.host, seat.lease
         seat.host, seat.lease = None, None
         seat.loaded.clear()
+        _end_host(host)
         try:
-            if host is not None:
-                host.close()
+            if lease is not None:
+                self._means.end(lease)
         except Exception:
-            log.exception("a process that serves did not end in order")
-        if lease is not None:
-            self._means.end(lease)
+            log.exception("the end of a process that served was not written")
+
+    def _tell(self, seat: Seat) -> None:
+        """Pass a change on; whoever waits for the seat is answered also when that fails."""
+        try:
+            self._means.told(seat)
+        except Exception:
+            log.exception("the state of a process that serves was not written")
 
     def _wait(self, deadline: float) -> bool:
         """Wait for any change; False once the deadline has come."""
@@ -214,6 +243,33 @@ class Hosts:
         if left > 0:
             self._turn.wait(min(left, 1.0))
         return left > 0
+
+
+def _shut(seats: Collection[Seat], state: str) -> list[Seat]:
+    """Let nobody new into the seats in that state; which they were."""
+    found = [seat for seat in seats if seat.state == state]
+    for seat in found:
+        seat.state = "closing"
+    return found
+
+
+def _unneeded(seat: Seat, is_so: bool) -> bool:
+    """Whether nobody needs a seat's process: at once when it rests, else after the time to drain."""
+    now = time.monotonic()
+    if not is_so:
+        seat.unneeded_since = None
+        return False
+    if seat.unneeded_since is None:
+        seat.unneeded_since = now
+    return seat.busy == 0 or now - seat.unneeded_since > DRAIN_SECONDS
+
+
+def _end_host(host: Host | None) -> None:
+    try:
+        if host is not None:
+            host.close()
+    except Exception:
+        log.exception("a process that serves did not end in order")
 
 
 def _load(seat: Seat, host: Host, model: ModelRef) -> None:

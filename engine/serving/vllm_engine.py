@@ -11,6 +11,7 @@ import httpx
 
 from engine.errors import HostGone, Interrupted
 from engine.serving.vllm_host import VllmHost, name_of
+from engine.serving.vllm_process import WHOLE_SECONDS
 from engine.serving.vllm_wire import said
 from engine.types import (
     Answer,
@@ -147,10 +148,10 @@ async def answer_all(
     """Ask the server on that socket everything, `at_once` together; answers in the order of asks.
 
     On a stop the requests under way end in vLLM as well, since their connections close. HostGone
-    when the process ended.
+    when the process ended, or is silent for too long.
     """
     transport = httpx.AsyncHTTPTransport(uds=str(socket), limits=httpx.Limits())
-    timeout = httpx.Timeout(None, connect=30.0)
+    timeout = httpx.Timeout(None, connect=30.0, read=WHOLE_SECONDS)
     places = asyncio.Semaphore(at_once)
     async with httpx.AsyncClient(
         transport=transport, base_url="http://vllm", timeout=timeout
@@ -181,7 +182,7 @@ async def _answer(
         try:
             response = await client.post("/v1/chat/completions", json=_body(name, ask))
         except httpx.HTTPError as error:
-            raise HostGone(f"vLLM ended while it was answering ({type(error).__name__})") from None
+            raise HostGone(f"vLLM broke off while answering ({type(error).__name__})") from None
     if response.status_code >= 500:
         raise HostGone(f"vLLM failed: {said(response)}")
     if response.status_code != 200:

@@ -15,7 +15,7 @@ from engine.errors import EndpointNotReady, HostGone, ModelUnavailable, ProbeFai
 from engine.models.registry import check_weights_folder
 from engine.serving.fingerprint import Fingerprint, check, probe_body, read_fingerprint
 from engine.serving.in_flight import InFlight
-from engine.serving.vllm_process import Launch, VllmProcess
+from engine.serving.vllm_process import WHOLE_SECONDS, Launch, VllmProcess
 from engine.serving.vllm_wire import checked_fields, chunks, refusal, said
 from engine.types import ModelRef, Stop
 
@@ -184,9 +184,9 @@ class VllmHost:
 
     def ask(self, model: ModelRef, route: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The whole answer."""
-        fields = checked_fields(route, body)
+        fields = {**checked_fields(route, body), "model": name_of(model)}
         with self.answering(model) as process:
-            answer = process.post(f"/v1/{route}", {**fields, "model": name_of(model)})
+            answer = process.post(f"/v1/{route}", fields, WHOLE_SECONDS)
         if answer.status_code != 200:
             raise refusal(answer)
         whole: dict[str, Any] = answer.json()
@@ -208,7 +208,9 @@ class VllmHost:
                 if response.status_code != 200:
                     response.read()
                     raise process.broken(response) or refusal(response)
-                yield from chunks(response)
+                for chunk in chunks(response):
+                    process.heard()
+                    yield chunk
             except httpx.HTTPError as error:
                 raise process.gone(error) from None
             finally:

@@ -21,6 +21,9 @@ from engine.types import ModelRef, Stop
 LAUNCHER = Path(__file__).with_name("vllm_launch.py")
 START_SECONDS = 900.0  # a card compiles for minutes at its first start
 POLL_SECONDS = 0.2
+SILENT_SECONDS = 600.0  # without a byte, then it is taken for stuck
+WHOLE_SECONDS = 3600.0  # for an answer that comes as a whole, and is silent until then
+HEALTH_SECONDS = 10.0
 GRACE_SECONDS = 3.0
 MOST_ADAPTERS, KEPT_ADAPTERS = 4, 32  # in one batch; ready in main memory
 CPU_CACHE_GIB = 1
@@ -62,6 +65,7 @@ class VllmProcess:
         self.launch = launch
         # Below /tmp, since the path of a socket may have 107 bytes at most, and a home's is longer.
         self.folder = Path(tempfile.mkdtemp(prefix="pawl-vllm-"))
+        self._heard_at = time.monotonic()
         self._log_start = _size(launch.log_file)
         try:
             command = arguments(launch, base, self.folder)
@@ -94,17 +98,24 @@ class VllmProcess:
         try:
             with socket.socket(socket.AF_UNIX) as probe:
                 probe.connect(str(self.socket))
-            return self.client.get("/health").status_code == 200
+            health = self.client.get("/health", timeout=HEALTH_SECONDS)
+            return health.status_code == 200
         except (OSError, httpx.HTTPError):
             return False
 
-    def post(self, path: str, body: Mapping[str, Any]) -> httpx.Response:
-        """One request; HostGone when the process is not there to answer, or is broken."""
+    def post(
+        self, path: str, body: Mapping[str, Any], seconds: float | None = None
+    ) -> httpx.Response:
+        """One request; HostGone when the process is not there to answer, is broken, or says nothing
+        for `seconds`; None: as long as a client waits for a byte."""
         self.need()
+        timeout = self.client.timeout if seconds is None else patience(seconds)
         try:
-            answer = self.client.post(path, json=body)
+            answer = self.client.post(path, json=body, timeout=timeout)
         except httpx.HTTPError as error:
             raise self.gone(error) from None
+        if answer.status_code == 200:
+            self.heard()
         if broken := self.broken(answer):
             raise broken
         return answer
@@ -114,8 +125,17 @@ class VllmProcess:
         if self.has_ended():
             raise HostGone(f"vLLM has ended; its log is {self._log}")
 
+    def heard(self) -> None:
+        """Note that it has just said a part of an answer."""
+        self._heard_at = time.monotonic()
+
     def gone(self, error: Exception) -> HostGone:
-        """What to raise when a request broke off."""
+        """What to raise when a request broke off; a process that is stuck is ended."""
+        if isinstance(error, httpx.ReadTimeout):
+            if time.monotonic() - self._heard_at < SILENT_SECONDS:
+                return HostGone("vLLM answered others all the time, and this not: call again")
+            end_child(self.info, GRACE_SECONDS)
+            return HostGone(f"vLLM was stuck and had to be ended; its log is {self._log}")
         what = "has ended" if has_ended(self.info.pid, 1.0) else "does not answer"
         return HostGone(f"vLLM {what} ({type(error).__name__}); its log is {self._log}")
 
@@ -182,6 +202,7 @@ def arguments(launch: Launch, base: ModelRef, folder: Path) -> list[str]:
         **_memory(launch),
     }
     flags = ["--enable-lora", "--disable-uvicorn-access-log", "--disable-log-stats"]
+    flags.append("--language-model-only")  # it fetches no pictures for a base that could see them
     if launch.device == "cpu":
         flags.append("--enforce-eager")
     words = [str(word) for pair in options.items() for word in pair]
@@ -221,11 +242,16 @@ def free_share(cards: str, spare: int = 0) -> float:
 
 
 def client_on(path: Path, connections: int = 256) -> httpx.Client:
-    """A client of the server on that socket, which waits for answers as long as they take."""
+    """A client of the server on that socket; it waits SILENT_SECONDS for each next byte."""
     limits = httpx.Limits(max_connections=connections, max_keepalive_connections=32)
     transport = httpx.HTTPTransport(uds=str(path), limits=limits)
-    timeout = httpx.Timeout(None, connect=10.0)
+    timeout = patience(SILENT_SECONDS)
     return httpx.Client(transport=transport, base_url="http://vllm", timeout=timeout)
+
+
+def patience(seconds: float) -> httpx.Timeout:
+    """Waits `seconds` for a byte of an answer, and for a free connection as long as it takes."""
+    return httpx.Timeout(None, connect=10.0, read=seconds)
 
 
 def _size(file: Path) -> int:

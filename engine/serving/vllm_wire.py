@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 
 from engine.errors import HostGone, RequestRefused
-from engine.serving.bodies import HARMLESS, refuse_foreign
+from engine.serving.bodies import CHAT, HARMLESS, read_messages, refuse_foreign
 
 SAMPLING = (
     *("frequency_penalty", "presence_penalty", "temperature", "top_p", "seed", "stop", "n"),
@@ -22,7 +22,8 @@ ALLOWED_FIELDS = {
 
 
 def checked_fields(route: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a body that vLLM is given; RequestRefused names one that is not allowed."""
+    """The fields of a body that vLLM is given, of a conversation its texts alone: vLLM would fetch
+    what is behind an address. RequestRefused names what is not allowed."""
     allowed = ALLOWED_FIELDS.get(route)
     if allowed is None:
         raise RequestRefused(f"there is no route {route}", "unknown_route")
@@ -31,7 +32,8 @@ def checked_fields(route: str, body: Mapping[str, Any]) -> dict[str, Any]:
     if strange:
         text = f"{strange[0]}: this server does not know it; leave it out"
         raise RequestRefused(text, "unsupported_field")
-    return {name: value for name, value in body.items() if name in allowed}
+    fields = {name: value for name, value in body.items() if name in allowed}
+    return fields | {"messages": read_messages(body)} if route == CHAT else fields
 
 
 def refusal(answer: httpx.Response) -> RequestRefused:

@@ -29,10 +29,12 @@ class WorkerHost:
         log_dir: Path,
         device: str,
         precision: str | None = None,
+        measured: Callable[[WorkerEngine], None] = lambda engine: None,
         record_child: Callable[[ChildInfo], None] = lambda info: None,
         forget_child: Callable[[ChildInfo], None] = lambda info: None,
     ) -> None:
-        """`precision` None: the faster one, measured at the start."""
+        """`precision` None: the faster one, measured at the start, and told to `measured`."""
+        self._measured = measured
         self._engine = WorkerEngine(
             log_dir=log_dir,
             device=device,
@@ -49,6 +51,7 @@ class WorkerHost:
     def start(self, base: ModelRef, stop: Stop) -> None:
         """Have the worker up with the base loaded."""
         self._engine.prepare(base, stop)
+        self._measured(self._engine)
 
     def load(self, model: ModelRef) -> None:
         """Put the adapter on once, for one token: a fingerprint shows that it answers."""
@@ -90,20 +93,20 @@ class WorkerHost:
 
     def _pieces(self, model: ModelRef, wanted: Mapping[str, Any]) -> Iterator[Piece]:
         """Pieces as they come; whoever closes this ends the answer."""
-        pieces: queue.SimpleQueue[Piece | EngineError | None] = queue.SimpleQueue()
+        pieces: queue.SimpleQueue[Piece | Exception | None] = queue.SimpleQueue()
         left = threading.Event()
 
         def write() -> None:
             try:
                 self._complete(model, wanted, pieces.put, left.is_set)
                 pieces.put(None)
-            except EngineError as error:
+            except Exception as error:  # noqa: BLE001  somebody waits for the next piece
                 pieces.put(error)
 
         threading.Thread(target=write, name="answer", daemon=True).start()
         try:
             while (piece := pieces.get()) is not None:
-                if isinstance(piece, EngineError):
+                if isinstance(piece, Exception):
                     raise piece
                 yield piece
         finally:

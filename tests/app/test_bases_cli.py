@@ -39,10 +39,14 @@ def test_bases_are_listed_with_where_they_came_from(
     broken = home.models / ".downloads" / f"lab--big--{'0' * 40}"
     broken.mkdir(parents=True)
     (broken / ".model.safetensors.part").write_bytes(bytes(2000))
+    killed = home.models / ".downloads" / "adding-large"
+    killed.mkdir()
+    (killed / "model.safetensors").write_bytes(bytes(3000))
     assert run(home, "list-bases") == 0
     told = capsys.readouterr().out
     assert "mine" in told and "hub lab/mine at 0123" in told
     assert "2 kB of lab/big at 0000" in told and f"or delete {broken}" in told
+    assert "3 kB of large were copied" in told and f"or delete {killed}" in told
 
 
 def test_what_is_refused_is_said_and_nothing_is_added(

@@ -55,6 +55,20 @@ def test_a_download_is_the_files_as_they_are(here: Here, tmp_path: Path) -> None
     assert not (tmp_path / "other").exists()
 
 
+def test_a_link_or_a_mount_point_is_no_place_for_an_export(
+    here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "empty")
+    for word in ("download", "export"):
+        said = here.refused(word, "mine", "--out", str(tmp_path / "link"))
+        assert "link is a link: name a new folder inside it" in said
+    monkeypatch.setattr("os.path.ismount", lambda path: str(path).endswith("empty"))
+    said = here.refused("download", "mine", "--out", str(tmp_path / "empty"))
+    assert "empty is a mount point: name a new folder inside it" in said
+    assert not any((tmp_path / "empty").iterdir())
+
+
 def test_an_exported_adapter_loads_with_peft_and_answers_the_same(
     here: Here, tiny: ModelRef, tmp_path: Path
 ) -> None:

@@ -5,12 +5,16 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from sqlmodel import select
 
 from app.administration import LOCAL_OWNER
 from app.deployable import find_target
 from app.endpoints import deploy
+from app.errors import Conflict
+from data.files import write_manifest
 from data.home import Home
 from data.store import Reader, Store
+from data.tables import Version
 from engine.models.registry import with_adapter
 from engine.types import ModelRef
 from tests.adapters import MODULES, RANK, lay_adapter
@@ -59,6 +63,21 @@ def test_an_adapter_is_taken_in_listed_and_deployable(
         assert links.zip.endswith("&name=carry-tuned")
 
 
+def test_a_version_of_weights_that_are_not_here_any_more_is_not_deployed(
+    here: Here, tiny: ModelRef, tmp_path: Path
+) -> None:
+    here.worked("import", str(lay_adapter(tmp_path / "given", tiny)), "--base", "tiny")
+    with Reader(here.home.database).read() as session:
+        name = session.exec(select(Version.name)).one()
+    write_manifest(here.home.models / "tiny", {"origin": "the same files"})
+    with Reader(here.home.database).read() as session:
+        find_target(session, LOCAL_OWNER, here.home, {"version": name})
+    (here.home.models / "tiny" / "NOTICE").write_text("other contents")
+    write_manifest(here.home.models / "tiny")
+    with Reader(here.home.database).read() as session, pytest.raises(Conflict, match="weights"):
+        find_target(session, LOCAL_OWNER, here.home, {"version": name})
+
+
 def test_what_was_taken_in_answers_otherwise_than_its_base(
     here: Here, tiny: ModelRef, tmp_path: Path
 ) -> None:
@@ -91,6 +110,27 @@ def test_the_same_adapter_again_is_said_and_a_deleted_one_comes_back(
     assert list(here.home.checkpoints.iterdir()) == []
     here.worked(*words, "--name", "back")
     assert "back" in here.worked("list")
+
+
+def test_an_import_that_was_deleted_leaves_no_name_and_no_date_to_the_next(
+    here: Here, tiny: ModelRef, tmp_path: Path
+) -> None:
+    words = ("import", str(lay_adapter(tmp_path / "given", tiny)), "--base", "tiny")
+    here.worked(*words, "--name", "back")
+    service = here.service()
+    (before,) = service.checkpoints(LOCAL_OWNER).items
+    here.worked("delete", "back")
+    here.worked(*words, "--name", "imp1")
+    (item,) = service.checkpoints(LOCAL_OWNER).items
+    assert item.tinker_path.endswith("/weights/imp1") and item.created_at > before.created_at
+    job = service.job(LOCAL_OWNER, item.job_id)
+    assert job.name == "imp1" and job.created_at > before.created_at
+    assert job.training is not None and job.training.tags["imported"] == "imp1"
+    said = here.worked(*words, "--name", "imp2")
+    assert "here already: imp1" in said and "The name imp2 was not given to it." in said
+    assert "no checkpoint back" in here.refused("delete", "back")
+    assert here.worked("delete", "imp1").startswith("Deleted imp1 (")
+    assert service.checkpoints(LOCAL_OWNER).items == []
 
 
 def test_a_deployed_adapter_is_not_deleted(here: Here, tiny: ModelRef, tmp_path: Path) -> None:

@@ -54,6 +54,14 @@ def empty(folder: Path) -> None:
         (cut, "adapter_model.safetensors has .* bytes and its header asks for"),
         (empty, "is empty: name the folder that holds adapter_config.json"),
         (write("adapter_config.json", b"[]"), "is not the JSON of an adapter's configuration"),
+        (write("adapter_config.json", b"[" * 200_000), "is not the JSON of an adapter's"),
+        (
+            write(
+                "adapter_config.json",
+                b'{"base_model_name_or_path":' + b"[" * 900 + b"]" * 900 + b"}",
+            ),
+            "is not the JSON of an adapter's",
+        ),
         (write("adapter_config.json", b"\x80\x04"), "adapter_config.json is pickled"),
         (lambda folder: (folder / "adapter_config.json").unlink(), "has no adapter_config.json"),
         (lambda f: (f / "adapter_model.safetensors").unlink(), "has no adapter_model.safetensors"),
@@ -78,6 +86,8 @@ def test_files_that_are_not_a_plain_adapter_are_refused_by_name(
         ({"rank_pattern": {"q_proj": 8}}, "has rank_pattern"),
         ({"init_lora_weights": "pissa_niter_4"}, "pissa_niter_4, which changes the base"),
         ({"auto_mapping": {"parent_library": "own.code"}}, "auto_mapping to own.code"),
+        ({"auto_mapping": {"parent_library": 5}}, "auto_mapping to 5"),
+        ({"auto_mapping": "own"}, "auto_mapping to own"),
         ({"peft_type": "IA3"}, "'IA3' is no LoRA adapter"),
         ({"r": LARGEST_RANK + 1}, f"rank {LARGEST_RANK + 1} is above {LARGEST_RANK}"),
         ({"r": "8"}, "r is '8' and must be a whole number"),

@@ -10,7 +10,9 @@ import jsonschema
 import pytest
 from sqlmodel import select
 
+from app import hand_jobs
 from app.train_schema import train_body
+from data.disk import Room
 from data.job_places import ROWS, job_folder
 from data.tables import Account, Evaluation, Lease, Run, Setting
 from tests.door import Door, door
@@ -180,6 +182,18 @@ def test_rows_of_some_megabytes_are_taken_and_more_are_not(works: Door) -> None:
     assert file.stat().st_size > 7_000_000 and file.parent.stat().st_mode & 0o077 == 0
     more = body(data={"rows": rows + rows[:20]})
     assert works.refusal("POST", "/v1/job", json=more) == (413, "REQUEST_TOO_LARGE")
+
+
+def test_no_rows_are_taken_in_that_would_fill_the_disk(
+    still: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = Room(total=10**9, used=8 * 10**8, free=200_000_100)
+    monkeypatch.setattr(hand_jobs, "room", lambda folder: small)
+    answer = still.ask("POST", "/v1/job", json=body())
+    assert answer.status_code == 503
+    assert "the disk is too full for more rows" in answer.json()["message"]
+    assert "200.0 MB free of 1.0 GB: free some space" in answer.json()["message"]
+    assert not list((still.pawl.home.path / "jobs").glob("*"))
 
 
 def test_the_same_request_again_is_the_same_job(works: Door) -> None:

@@ -126,12 +126,16 @@ def test_the_box_says_memory_holders_and_other_peoples_processes(service, store)
     assert said.memory == (("cuda:0", "21.0 of 24 GB", 0.88),)
     assert said.held[-1] == ("Serving arith-carry-1/candidate-1", "2026-03-11T12:00:00Z")
     assert "Train, train-7" in [who for who, _ in said.held]
+    spec = {"base_model": "sim/student"}
+    store.write(lambda s: setattr(s.get_one(Job, "train-7"), "spec", spec))
+    marked = device_box.in_words(service.device(OWNER))
+    assert "Train, train-7, simulated" in [who for who, _ in marked.held]
     assert said.waiting.endswith("train-8")
     assert said.others == ("Also here: python of ann (pid 812), 20.0 GB",)
 
 
 def test_the_box_says_what_a_run_waits_for_when_it_is_not_its_turn(store):
-    why = "waits for 07:00, the window in which rounds may start"
+    why = "waits for 07:00, when quiet_hours are over"
     device = Device(name="CPU", purpose=None, run=None, waiting=[])
     device.waits = [shape_of_wait("night-1", why)]
     said = device_box.in_words(device)
@@ -169,6 +173,12 @@ def test_the_start_form_says_what_a_run_takes(service):
 def test_settings_of_when_and_where_are_kept(service, access, name, given, kept):
     assert access.settings.set(OWNER, name, given).value == kept
     assert access.settings.set(OWNER, name, "").value == ""
+
+
+@pytest.mark.parametrize("name", ["quiet_hours", "rounds_window"])
+def test_none_takes_the_hours_away(access, name):
+    access.settings.set(OWNER, name, "22:00-07:00")
+    assert access.settings.set(OWNER, name, "None").value == ""
 
 
 @pytest.mark.parametrize(

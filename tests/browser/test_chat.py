@@ -18,6 +18,11 @@ pytestmark = pytest.mark.browser
 TUNED, BASE = f"{RUN}/candidate-1", f"{RUN}/base"
 WAKING = 90_000  # milliseconds; a loaded machine takes its time to read a model
 FIGURES = re.compile(r"\d+ tokens? · \d")
+PLACED = """() => {
+    const answers = [...document.querySelectorAll(".pw-answer")];
+    const [one, two] = answers.map(answer => answer.getBoundingClientRect());
+    return %s;
+}"""
 
 
 @pytest.fixture
@@ -65,18 +70,10 @@ def test_the_best_version_is_deployed_and_answers_beside_its_base(page: Page) ->
     assert said[0] != said[1]
     expect(question).to_have_value("")
 
-    def corners() -> tuple[float, float, float, float]:
-        one, two = (answers.nth(number).bounding_box() for number in (0, 1))
-        assert one is not None
-        assert two is not None
-        return one["x"], one["y"], two["x"], two["y"]
-
-    x1, y1, x2, y2 = corners()
-    assert (y1, x1 < x2) == (y2, True)  # side by side
+    page.wait_for_function(PLACED % "one.y === two.y && one.x < two.x")  # side by side
     page.set_viewport_size({"width": 390, "height": 844})
     page.wait_for_function("innerWidth === 390 && document.documentElement.scrollWidth <= 390")
-    x1, y1, x2, y2 = corners()
-    assert (x1, y1 < y2) == (x2, True)  # one below the other
+    page.wait_for_function(PLACED % "one.x === two.x && one.y < two.y")  # one below the other
     page.set_viewport_size({"width": 1440, "height": 900})
     page.get_by_role("link", name="Inference").first.click()
     for name in (TUNED, BASE):

@@ -1,5 +1,6 @@
 """What a home keeps: best, last two, what is in use; and what it parts with, in a safe order."""
 
+import fcntl
 import os
 import time
 from collections.abc import Iterator
@@ -11,13 +12,15 @@ import pytest
 from sqlmodel import select
 
 from data import cleaning, events
-from data.cleaning import clean
+from data.cleaning import CheckpointInUse, clean, delete_checkpoint
 from data.files import verify_manifest
 from data.home import Home, open_home
+from data.job_places import ROWS, job_folder
 from data.lifecycle import ENDED
 from data.retention import Plan, plan_cleaning
 from data.store import Store
-from data.tables import Checkpoint, Event, Harness, Project, Round
+from data.tables import Checkpoint, Event, Harness, Job, Project, Round
+from data.tables import now as tables_now
 from tests.data.run_rows import add_candidates, add_checkpoint, add_run
 from tests.instance import OWNER, instance
 
@@ -190,6 +193,46 @@ def test_what_interrupted_writes_left_goes_once_it_is_old(store: Store, home: Ho
     assert (home.checkpoints / "adapter.tmp-fresh" / "part").exists()
 
 
+def test_what_a_killed_add_base_left_goes_unless_one_is_at_work(store: Store, home: Home) -> None:
+    long_ago = time.time() - 2 * 3600
+    for name in ("adding-dead", "adding-busy", "lab--tiny--0"):
+        folder = home.models / ".downloads" / name
+        folder.mkdir(parents=True)
+        (folder / "model.safetensors").write_bytes(bytes(10))
+        os.utime(folder / "model.safetensors", (long_ago, long_ago))
+        os.utime(folder, (long_ago, long_ago))
+        (home.models / ".downloads" / f"{name}.lock").touch()
+    with open(home.models / ".downloads" / "adding-busy.lock", "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        found = [item.name for item in clean(store, home).going]
+    assert found == ["models/.downloads/adding-dead"]
+    assert not (home.models / ".downloads" / "adding-dead").exists()
+
+
+def test_a_checkpoint_that_no_row_names_is_shown_and_stays(store: Store, home: Home) -> None:
+    (home.checkpoints / "deadbeefdeadbeef").mkdir()
+    (item,) = clean(store, home).staying
+    assert item.name == "deadbeefdeadbeef" and "delete its folder" in item.why
+    assert on_disk(home) == {"deadbeefdeadbeef"}
+
+
+def test_a_checkpoint_that_its_own_job_still_measures_cannot_be_deleted(
+    store: Store, home: Home
+) -> None:
+    add_checkpoint(store, home, "a1")
+    job = Job(id="j", project_id="p", type="train", status="running", result={"checkpoint": "a1"})
+    store.write(lambda s: s.add(job))
+    with pytest.raises(CheckpointInUse, match="job j still works with it: stop that first"):
+        delete_checkpoint(store, home, "a1")
+
+    def end(s: Any) -> None:
+        s.get_one(Job, "j").status = "failed"
+
+    store.write(end)
+    delete_checkpoint(store, home, "a1")
+    assert on_disk(home) == set()
+
+
 def test_training_folders_of_rounds_that_are_over_go(store: Store, home: Home) -> None:
     add_run(store, "over", "stopped")
     add_run(store, "going", "running")
@@ -205,6 +248,21 @@ def test_training_folders_of_rounds_that_are_over_go(store: Store, home: Home) -
     assert found == ["runs/going/train-1", "runs/over/train-1"]
     left = {path.relative_to(home.path / "runs").as_posix() for path in home.path.glob("runs/*/*")}
     assert left == {"going/train-2", "unknown/train-1"}
+
+
+def test_rows_of_trainings_by_hand_go_a_month_after_their_end(store: Store, home: Home) -> None:
+    for name, status in (("over", "failed"), ("waits", "queued")):
+        ended = tables_now() if status == "failed" else None
+        job = Job(id=name, project_id="p", type="train", status=status, finished_at=ended)
+        store.write(lambda s, job=job: s.add(job))  # type: ignore[misc]
+        (job_folder(home, name) / ROWS).write_bytes(bytes(1000))
+    assert clean(store, home, moment=now() + timedelta(days=29)).going == []
+    (item,) = planned(store, home, moment=now() + LATER).going
+    assert (item.kind, item.name, item.size) == ("rows", "jobs/over/rows.jsonl", 1000)
+    assert item.why == "of a training that ended more than 30 days ago"
+    clean(store, home, moment=now() + LATER)
+    left = [path.parent.name for path in home.path.glob(f"jobs/*/{ROWS}")]
+    assert left == ["waits"]
 
 
 def add_events(store: Store, run: str, kinds: list[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.errors import EndpointNotReady, ModelUnavailable
+from engine.errors import EndpointNotReady, Interrupted, ModelUnavailable
 from engine.serving import hosts
 from engine.serving.endpoints import in_harness
 from engine.serving.hosts import Hosts, Means, Seat
@@ -37,7 +37,9 @@ class Twin:
         return "twin"
 
     def start(self, base: ModelRef, stop: Stop) -> None:
-        assert self.gate.wait(10)
+        while not self.gate.wait(0.02):
+            if stop():
+                raise Interrupted("stopped while it was starting")
         if self.fails:
             raise ModelUnavailable(self.fails)
         self.up = True
@@ -71,6 +73,8 @@ class Stand:
     states: list[str] = field(default_factory=list)
     fails: str | None = None
     closed: str | None = None
+    full: bool = False  # the disk, so that nothing can be written
+    ending: bool = False
 
     def __post_init__(self) -> None:
         self.gate.set()
@@ -78,10 +82,10 @@ class Stand:
             Means(
                 make=self._make,
                 begin=lambda job: self.held.append(job) or job,
-                end=self.held.remove,
+                end=self._ended,
                 why_not=lambda base: self.closed,
                 told=self._told,
-                stop=lambda: False,
+                stop=lambda: self.ending,
             )
         )
 
@@ -90,7 +94,16 @@ class Stand:
         return self.made[-1]
 
     def _told(self, seat: Seat) -> None:
+        self._written()
         self.states.append(seat.state)
+
+    def _ended(self, lease: str) -> None:
+        self._written()
+        self.held.remove(lease)
+
+    def _written(self) -> None:
+        if self.full:
+            raise OSError(28, "no space left on device")
 
     def call(self, model: ModelRef) -> Any:
         with self.hosts.use(model, "job-1") as host:
@@ -188,6 +201,61 @@ def test_making_room_waits_for_the_answer_under_way() -> None:
         assert stand.made[0].up
     making.join(10)
     assert not stand.made[0].up and stand.state() == "asleep"
+
+
+def test_making_room_does_not_leave_a_process_that_still_starts() -> None:
+    stand = Stand()
+    stand.gate.clear()
+    stand.hosts.wake(BASE, "job-1")
+    stand.wait("waking")
+    stand.hosts.make_room(0.1)
+    assert stand.state() == "asleep" and stand.held == []
+    stand.gate.set()
+    assert stand.call(BASE) is None and stand.held == ["job-1"]
+
+
+def test_what_cannot_be_written_keeps_nobody_from_being_answered() -> None:
+    stand = Stand(full=True)
+    assert stand.call(BASE) is None
+    stand.hosts.look(0.0, {"b"})
+    stand.wait("asleep")
+    assert stand.call(BASE) is None and len(stand.made) == 2
+
+
+def test_an_unneeded_process_that_never_ends_its_answers_is_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hosts, "DRAIN_SECONDS", 0.05)
+    stand = Stand()
+    with stand.hosts.use(BASE, "job-1"):
+        stand.hosts.look(60.0, set())
+        stand.hosts.look(60.0, {"b"})
+        time.sleep(0.1)
+        stand.hosts.look(60.0, set())
+        assert stand.state() == "ready"
+        time.sleep(0.1)
+        stand.hosts.look(60.0, set())
+        stand.wait("asleep")
+    assert stand.held == []
+
+
+def test_who_waits_for_a_start_while_the_server_ends_is_told_so() -> None:
+    stand = Stand()
+    stand.gate.clear()
+    stand.hosts.wake(BASE, "job-1")
+    found: list[Exception] = []
+
+    def call() -> None:
+        try:
+            stand.call(BASE)
+        except (EndpointNotReady, Interrupted) as error:
+            found.append(error)
+
+    caller = threading.Thread(target=call)
+    caller.start()
+    stand.ending = True
+    caller.join(10)
+    assert isinstance(found[0], EndpointNotReady) and "server is ending" in str(found[0])
 
 
 def test_a_version_is_asked_in_its_harness_where_the_caller_leaves_it_open() -> None:

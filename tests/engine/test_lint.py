@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -149,3 +151,29 @@ def test_a_preset_is_shown_with_its_first_rows_as_the_model_sees_them(tiny: Any)
     bad = load_preset("demo") | {"lora": {"use_dora": True}}
     assert report(bad, "tiny", models, library(), said.append)
     assert said[-1].startswith("refused: lora.use_dora")
+
+
+def test_a_base_that_is_not_here_is_refused_with_those_that_are(tiny: Any) -> None:
+    said: list[str] = []
+    models = Path(tiny.path).parent
+    assert report(load_preset("demo"), "tinny", models, library(), said.append)
+    (refused,) = said
+    assert refused.startswith("refused: there is no base model tinny; there are ")
+    assert "tiny" in refused.split("there are ")[1].split(", ")
+
+
+def test_a_preset_without_a_base_is_not_told_to_fit(tmp_path: Path) -> None:
+    said: list[str] = []
+    preset = load_preset("gpu-8gb")
+    lora = {name: value for name, value in preset["lora"].items() if name != "quantize"}
+    assert not report(preset | {"lora": lora}, None, tmp_path, library(), said.append)
+    assert said[-1] == "whether it fits and can be served: give --base"
+
+
+def test_looking_at_presets_ends_quietly_with_its_reader(tmp_path: Path) -> None:
+    command = [sys.executable, "run.py", "preset", "list", "--home", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as listing:
+        assert listing.stdout is not None and listing.stderr is not None
+        listing.stdout.close()
+        assert listing.stderr.read() == b""
+    assert listing.returncode == 1

@@ -63,14 +63,24 @@ def test_what_serves_makes_room_for_a_phase_that_does_not_fit_beside_it(narrow):
     pawl, machine = narrow
     with pawl.store.read() as session:
         run = read_facts(session.get_one(Run, "carry-1"), LIBRARY, pawl.home)
-    asleep = []
-    machine.make_room = lambda: asleep.append("all")
+    asleep, refused = [], []
+
+    def make_room():
+        asleep.append("all")
+        refused.append(machine.may_serve(GB))  # a call that comes meanwhile
+
+    machine.make_room = make_room
     with machine.phase(run, "diagnose") as device:
         assert device == "cpu" and asleep == []  # 2.6 GB of 3 GB
     with machine.phase(run, "train"):
         assert asleep == ["all"]  # up to 6.0 GB
+        assert "while carry-1 (train) has it" in refused[0]
         why = machine.may_serve(GB)
         assert "while carry-1 (train) has it; it answers again when that phase has ended" in why
+    assert machine.may_serve(GB) is None
+    machine.make_room = lambda: 1 / 0
+    with pytest.raises(ZeroDivisionError), machine.phase(run, "train"):
+        pass
     assert machine.may_serve(GB) is None
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -65,14 +66,35 @@ def test_a_wording_that_asks_the_same_comes_with_the_teachers_answer(said):
         lambda a, b: f"Take {b} from {a}. What is left?",
         lambda a, b: f"If you have {a} and get {b}0 more, how many is that?",
         lambda a, b: f"Add {a} and {b}.",
+        lambda a, b: f"Please add the numbers {a} and {b} together.",
         lambda a, b: f"{a} + {b} = ?",
         lambda a, b: f"What is {a} plus {b}?\nAnd say why.",
         lambda a, b: "",
     ],
-    ids=["asks something else", "another number", "held out", "not new", "two lines", "nothing"],
+    ids=[
+        "asks something else",
+        "another number",
+        "held out",
+        "held out, with more words",
+        "not new",
+        "two lines",
+        "nothing",
+    ],
 )
 def test_a_wording_that_may_ask_something_else_is_left(said, words):
     assert said(words) == []
+
+
+def test_a_held_out_wording_stays_one_without_its_brackets_and_with_other_digits():
+    task = DOMAIN.family("arith.base_conversion").make(1)
+    assert DOMAIN.may_stand is not None
+    numbers = re.findall(r"\d+", task.prompt)
+    assert len(numbers) == 2, "a number in base ten"
+    held_out = f"Write {numbers[0]} as a number in base {numbers[1]}, please."
+    assert not DOMAIN.may_stand(task, held_out)
+    assert DOMAIN.may_stand(task, f"What does {numbers[0]} look like in base {numbers[1]}?")
+    mixed = replace(task, prompt="base 16: 3FC7 to base 10 = ?")
+    assert not DOMAIN.may_stand(mixed, "3FC7 is written in base 16. Which ordinary number is it?")
 
 
 def test_no_more_than_a_few_are_asked_for_and_every_family_has_its_turn(said):

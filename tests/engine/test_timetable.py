@@ -122,8 +122,12 @@ def test_a_round_says_what_it_waits_for():
     night = Hours(quiet=read_hours("22:00-07:00"))
     eleven = datetime(2026, 3, 11, 23, 0, tzinfo=UTC)
     why = why_not_now(night, eleven, UTC)
-    assert why == "waits for 07:00, the window in which rounds may start"
+    assert why == "waits for 07:00, when quiet_hours are over"
     assert why_not_now(night, eleven + timedelta(hours=8), UTC) == ""
+    window = Hours(window=read_hours("01:00-05:00"))
+    assert why_not_now(window, eleven, UTC) == "waits for 01:00, when rounds_window opens"
+    both = Hours(quiet=night.quiet, window=read_hours("06:00-08:00"))
+    assert why_not_now(both, eleven, UTC) == "waits for 07:00, by quiet_hours and rounds_window"
 
 
 def test_a_clock_that_jumps_is_asked_anew_every_time():
@@ -141,7 +145,7 @@ def test_no_run_begins_in_quiet_hours_and_it_goes_on_by_itself(tmp_path):
         assert wait_until(pawl, "dry", "prepare").state == "running"  # it uses no device
         waiting = pawl.service.run_detail(OWNER, "night")
         assert waiting.state == "starting"
-        assert waiting.reason.endswith(", the window in which rounds may start")
+        assert waiting.reason.endswith(", when quiet_hours are over")
         device = pawl.service.device(OWNER)
         assert [wait.run for wait in device.waits] == ["night"] and device.waiting == []
         put(pawl.store, "quiet_hours", "")
@@ -153,7 +157,7 @@ def test_the_round_under_way_ends_and_the_next_waits_until_the_hours_open(tmp_pa
         pawl.start("r", rounds=2, limits=SMALL)
         wait_until(pawl, "r", "round 1")
         put(pawl.store, "quiet_hours", closed_now())
-        run = wait_until(pawl, "r", "window in which rounds may start")
+        run = wait_until(pawl, "r", "when quiet_hours are over")
         assert run.state == "running" and [one.outcome for one in run.rounds] == ["completed"]
         with pawl.store.read() as session:
             assert not session.exec(select(Lease).where(Lease.state == "held")).all()
@@ -165,7 +169,7 @@ def test_a_run_that_waits_for_its_hours_can_be_stopped(tmp_path):
     with instance(tmp_path) as pawl:
         put(pawl.store, "quiet_hours", closed_now())
         pawl.start("r", rounds=1, limits=SMALL)
-        wait_until(pawl, "r", "window in which rounds may start")
+        wait_until(pawl, "r", "when quiet_hours are over")
         pawl.service.control(OWNER, "r", "stop")
         assert pawl.wait("r").state == "stopped"
 

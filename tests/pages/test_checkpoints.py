@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from nicegui import ui
 from nicegui.testing import User
-from sqlmodel import select
+from sqlmodel import select, update
 
 from data.home import Home, open_home
 from data.store import Store
-from data.tables import Checkpoint, Job
+from data.tables import Checkpoint, Job, Version
 from tests.pages.conftest import demote, until
 from tests.pages.parrot import lay_checkpoints
 from tests.pages.test_jobs import confirm, rows
@@ -35,6 +35,22 @@ async def test_a_row_names_run_base_and_size(laid: User) -> None:
     assert [one["action"] for one in first["menu"]] == ["download", "files", "deploy", "delete"]
     laid.find(ui.table).trigger("act", {"action": "files", "key": BEST})
     await laid.should_see("adapter_model.safetensors")
+
+
+async def test_a_simulated_checkpoint_says_so_and_is_not_deployed(laid: User, store: Store) -> None:
+    store.write(lambda session: session.exec(update(Version).values(simulated=True)))
+    await laid.open("/checkpoints?run=arith-carry-1")
+    second, _ = rows(laid)
+    assert second["simulated"] is True
+    assert [one["action"] for one in second["menu"]] == ["download", "files", "delete"]
+    (table,) = laid.find(ui.table).elements
+    slots = table.slots
+    assert "Simulated" in str(slots["item"].template)
+    assert "Simulated" in str(slots["body-cell-version"].template)
+    laid.find(ui.table).trigger("act", {"action": "deploy", "key": SECOND})
+    confirm(laid)
+    await laid.should_see("arith-carry-1/candidate-2 is simulated")
+    await laid.should_not_see("tinker://")
 
 
 async def test_a_removal_is_told_before_it_happens(laid: User, store: Store) -> None:

@@ -1,5 +1,6 @@
 """Deployed versions: their list and states, what is done with them, the chat side by side."""
 
+import threading
 from typing import Any
 
 import pytest
@@ -7,7 +8,9 @@ from nicegui import ui
 from nicegui.testing import User
 from sqlmodel import col, select
 
+from app.caller import Caller
 from app.errors import EndpointNotReady
+from app.job_shapes import JobItem
 from app.service import Service
 from data.home import open_home
 from data.store import Store
@@ -79,6 +82,24 @@ async def test_a_row_says_state_use_and_address_and_a_snippet_calls_it(deployed:
     assert 'OpenAI(base_url="http://test/v1", api_key=os.environ["ENVLOOP_API_KEY"])' in code
     assert f'model="{TUNED}"' in code
     compile(code, "snippet", "exec")
+
+
+async def test_what_is_deployed_is_read_beside_the_event_loop(
+    deployed: User, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counts every call ever made: meanwhile nobody else's page or call may stand still."""
+    readers: list[bool] = []
+    read = service.endpoints
+
+    def watched(caller: Caller) -> list[JobItem]:
+        readers.append(threading.current_thread() is threading.main_thread())
+        return read(caller)
+
+    monkeypatch.setattr(service, "endpoints", watched)
+    await deployed.open("/inference")
+    deployed.find("Refresh").click()
+    await until(lambda: len(readers) > 1)
+    assert not any(readers)
 
 
 async def test_pause_resume_wake_and_delete(deployed: User, store: Store) -> None:

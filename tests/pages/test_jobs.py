@@ -1,5 +1,6 @@
 """Jobs: the list and its filters, one job's result, log and loop, stopping it, training by hand."""
 
+import json
 from typing import Any
 
 from nicegui import ui
@@ -144,12 +145,19 @@ async def test_a_job_that_is_not_there_is_said_and_the_way_back_shown(console: U
 
 async def test_rows_are_counted_and_trained_by_hand(console: User, store: Store) -> None:
     await console.open("/train")
+    console.find(marker="train").click()
+    await console.should_see("give at least one row that can be read")
     pasted = console.find(marker="field-rows")
     pasted.type(f"{ROW}\nnot JSON")
     await console.should_see("Line 2 is no JSON")
+    await console.should_not_see("give at least one row that can be read")
     pasted.clear()
     pasted.type(f"{ROW}\n{ROW}")
     await console.should_see("2 rows")
+    await console.should_see("of whose 2 rows the first is shown")
+    console.find(marker="save-request").click()
+    saved = await console.download.next()
+    assert len(json.loads(saved.content)["spec"]["data"]["rows"]) == 2
     (alpha,) = console.find(marker="field-lora.alpha").elements
     assert isinstance(alpha, ui.number)
     alpha.value = 0

@@ -109,7 +109,11 @@ def test_a_training_that_was_killed_ends_like_one_that_was_not(servers: list[Ser
     log = ask(server, "GET", f"/v1/job/{job}/logs?tail=200")
     said = [line["content"] for line in log["items"]]
     assert log["eof"] and any("goes on where it was" in text for text in said)
-    assert len([text for text in said if text.startswith("step ")]) >= 24
+    steps = {int(line["id"][1:]): line["at"] for line in log["items"] if line["id"][0] == "t"}
+    (on,) = [line["at"] for line in log["items"] if "goes on where it was" in line["content"]]
+    done = training["resumed_from"]
+    assert len(steps) == 24 and list(steps) == sorted(steps)
+    assert steps[done] < on < steps[done + 1] and steps[24] <= log["items"][-1]["at"]
     assert not (job_folder(server.home, job) / "train").exists()
 
     whole = submit(server, SPEC)

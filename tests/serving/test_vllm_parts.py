@@ -1,21 +1,29 @@
 """The parts of vLLM's host that need no vLLM: causes in words, fingerprints, who may be inside."""
 
 import contextlib
+import json
+import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from data.home import open_home
 from data.store import Store
 from data.tables import Setting
-from engine.errors import ModelUnavailable, ProbeFailed, RequestRefused
+from engine.errors import HostGone, ModelUnavailable, ProbeFailed, RequestRefused
+from engine.models.worker_engine import WorkerEngine
 from engine.resources import Worker
+from engine.serving import vllm_process
+from engine.serving.choice import keep_precision, make_host
 from engine.serving.fingerprint import check, read_fingerprint
 from engine.serving.in_flight import InFlight
+from engine.serving.places import Places
 from engine.serving.students import Students
-from engine.serving.vllm_process import Launch, arguments, find_cause, free_share
+from engine.serving.vllm_process import Launch, VllmProcess, arguments, find_cause, free_share
 from engine.serving.vllm_wire import checked_fields
+from engine.serving.worker_host import WorkerHost
 from engine.types import ModelRef
 from tests.serving.vllm_lives import soon
 
@@ -25,6 +33,20 @@ TOO_FULL = """\
 (EngineCore pid=9) ERROR 11-30 14:02:01 [core.py:99] ValueError: Free memory on device cuda:0 \
 (3.1/139.8 GiB) on startup is less than desired GPU memory utilization (0.9, 125.8 GiB).
 (APIServer pid=7) RuntimeError: Engine core initialization failed. See root cause above.
+"""
+
+
+SAID = [{"role": "user", "content": "Hi"}]
+STUCK = """\
+import socket, sys, time
+server = socket.socket(socket.AF_UNIX)
+server.bind(sys.argv[sys.argv.index("--uds") + 1])
+server.listen()
+kept = []
+while True:
+    kept.append(server.accept()[0])
+    if b"GET /health" in kept[-1].recv(1000):
+        kept[-1].send(b"HTTP/1.1 200 OK\\r\\nContent-Length: 0\\r\\nConnection: close\\r\\n\\r\\n")
 """
 
 
@@ -108,15 +130,82 @@ def test_whoever_cannot_be_alone_in_time_is_told_and_keeps_nobody_out() -> None:
 
 
 def test_only_openai_fields_reach_vllm() -> None:
-    body = {"messages": [], "model": "x", "stream": True, "user": "me", "metadata": {}, "n": 2}
-    assert checked_fields("chat/completions", body) == {"messages": [], "n": 2}
+    body = {"messages": SAID, "model": "x", "stream": True, "user": "me", "metadata": {}, "n": 2}
+    assert checked_fields("chat/completions", body) == {"messages": SAID, "n": 2}
     for name in ("chat_template", "chat_template_kwargs", "cache_salt", "lora_request", "priority"):
         with pytest.raises(RequestRefused, match=name):
-            checked_fields("chat/completions", {"messages": [], name: "x"})
+            checked_fields("chat/completions", {"messages": SAID, name: "x"})
     with pytest.raises(RequestRefused, match="messages"):
         checked_fields("completions", {"messages": []})
     with pytest.raises(RequestRefused, match="no route"):
         checked_fields("v1/unload_lora_adapter", {})
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "image_url", "image_url": {"url": "http://169.254.169.254/latest"}},
+        {"type": "input_audio", "input_audio": {"data": "", "format": "wav"}},
+        {"image_url": "http://127.0.0.1/"},
+        "a part that is no record",
+    ],
+)
+def test_nothing_but_texts_of_a_conversation_reaches_vllm(part: Any) -> None:
+    text = {"type": "text", "text": "What is this?"}
+    fields = checked_fields("chat/completions", {"messages": [{"role": "user", "content": [text]}]})
+    assert fields == {"messages": [{"role": "user", "content": "What is this?"}]}
+    with pytest.raises(RequestRefused, match=r"messages\[0\].content: give a text"):
+        content = [text, part]
+        checked_fields("chat/completions", {"messages": [{"role": "user", "content": content}]})
+
+
+def test_a_vllm_that_does_not_answer_any_more_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "stuck.py").write_text(STUCK)
+    monkeypatch.setattr(vllm_process, "LAUNCHER", tmp_path / "stuck.py")
+    monkeypatch.setattr(vllm_process, "SILENT_SECONDS", 0.3)
+    launch = Launch(
+        python=Path(sys.executable),
+        log_file=tmp_path / "vllm.log",
+        device="cpu",
+        precision="float32",
+        rank=8,
+    )
+    process = VllmProcess(launch, ModelRef(base="b", path="/m/b", revision="r1"))
+    try:
+        process.wait_until_ready(lambda: False)
+        process.heard()
+        with pytest.raises(HostGone, match="answered others"):
+            process.post("/v1/completions", {}, 0.05)
+        assert not process.has_ended()
+        with pytest.raises(HostGone, match="was stuck and had to be ended"):
+            process.post("/v1/completions", {})
+        assert process.has_ended()
+    finally:
+        process.end()
+
+
+def test_a_stream_ends_with_whatever_went_wrong(tmp_path: Path) -> None:
+    host, fault = WorkerHost(log_dir=tmp_path, device="cpu"), OSError(28, "no space left")
+
+    def complete(*given: Any) -> None:
+        raise fault
+
+    host._engine.complete = complete  # type: ignore[method-assign]
+    model = ModelRef(base="b", path="/m/b", revision="r1")
+    found: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            list(host.stream(model, "chat/completions", {"messages": SAID}))
+        except OSError as error:
+            found.append(error)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    reader.join(10)
+    assert found == [fault]
 
 
 def test_the_share_of_a_card_comes_from_what_is_free_on_the_fullest(
@@ -146,6 +235,28 @@ def test_vllm_is_told_to_spread_over_the_cards_that_it_may_see(tmp_path: Path) -
     assert "CUDA_VISIBLE_DEVICES=0,1 -- " in text and "--tensor-parallel-size 2" in text
     assert "--max-lora-rank 32" in text and "--served-model-name r1" in text
     assert "--enforce-eager" not in text and "--trust-remote-code" not in text
+
+
+def test_what_a_process_that_serves_measured_is_what_the_next_one_answers_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PAWL_VLLM", raising=False)
+    home, base = open_home(tmp_path), ModelRef(base="b", path="/m/b", revision="r1")
+
+    def measure(engine: WorkerEngine, *given: Any) -> str:
+        engine.precision = engine.precision or "bfloat16"
+        return engine.name
+
+    monkeypatch.setattr(WorkerEngine, "prepare", measure)
+    places = Places(train_device="cpu", serve_device="cpu")
+    with contextlib.closing(Store(home.database)) as store:
+        first = make_host(store, home, places)
+        first.start(base, lambda: False)
+        assert first.name == "transformers-cpu-bfloat16"
+        assert make_host(store, home, places).name == first.name
+    other = WorkerEngine(log_dir=tmp_path, device="cpu", precision="float32")
+    keep_precision(home.path, "cpu", other)  # what is kept stays
+    assert json.loads((home.path / "precision-cpu.json").read_text())["precision"] == "bfloat16"
 
 
 def test_the_setting_says_who_answers_and_acts_from_the_next_start_on(

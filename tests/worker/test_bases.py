@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.models import bases
+from engine.models import bases, hub
 from engine.models.bases import Wanted, add_base
-from engine.models.door import check_names
+from engine.models.door import check_door, check_names, is_taken
 from engine.models.registry import EMBEDDED, find_base
-from engine.models.template_trial import try_template
+from engine.models.template_trial import draw_talks, try_template
 from engine.types import ModelRef
 
 TEMPLATE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>"
@@ -64,8 +64,27 @@ def half_of_two(folder: Path) -> None:
 
 def lacking_a_tensor(folder: Path) -> None:
     half_of_two(folder)
-    index = {"weight_map": {"w": SHARD, "lost": SHARD}}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    index({"w": SHARD, "lost": SHARD})(folder)
+
+
+def index(weight_map: object) -> Callable[[Path], object]:
+    record = json.dumps({"weight_map": weight_map})
+    return lambda folder: (folder / "model.safetensors.index.json").write_text(record)
+
+
+def header(text: bytes) -> Callable[[Path], object]:
+    whole = len(text).to_bytes(8, "little") + text + bytes(16)
+    return lambda folder: (folder / "model.safetensors").write_bytes(whole)
+
+
+def added(name: str, text: str = "{}") -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_text(text)
+
+
+def link_to_a_secret(folder: Path) -> None:
+    secret = folder.parent / "secret.txt"
+    secret.write_text("TOP SECRET")
+    (folder / "LICENSE").symlink_to(secret)
 
 
 REFUSED = {
@@ -93,6 +112,24 @@ REFUSED = {
         config(quantization_config={"quant_method": "gptq"}),
         r"weights are quantized \(gptq\): take",
     ),
+    "quantized by a word": (config(quantization_config="awq"), r"are quantized \(awq\): take"),
+    "an index that is a list": (index(["w"]), r"index\.json .* no weight_map .*fetch it again"),
+    "an index of numbers": (index({"w": 5}), r"index\.json .* no weight_map .*fetch it again"),
+    "a part outside": (index({"w": "../model.safetensors"}), "is missing, and .* needs it"),
+    "a part with a very long name": (index({"w": "x" * 5000}), "is missing, and .* needs it"),
+    "an endless shape": (
+        header(b'{"w":{"dtype":"F32","shape":[Infinity],"data_offsets":[0,16]}}'),
+        r"model\.safetensors has an unreadable header",
+    ),
+    "an adapter beside the weights": (
+        added("adapter_config.json"),
+        "adapter_config.json is an adapter's: .*checkpoint import",
+    ),
+    "adapter weights beside the weights": (
+        added("adapter_model.safetensors"),
+        "adapter_model.safetensors is an adapter's: .*checkpoint import",
+    ),
+    "a link out of the folder": (link_to_a_secret, "LICENSE is a link to a file elsewhere"),
     "no tokenizer": (without("tokenizer.json"), "there is no tokenizer"),
     "no template": (without("chat_template.jinja"), "no chat template .*instruct version"),
     "a template without end": (template(LOOP), "chat_template.jinja: .*it takes too long"),
@@ -178,8 +215,60 @@ def test_repositories_are_judged_by_their_names_before_anything_is_fetched() -> 
 
 
 def test_an_honest_template_is_rendered_as_it_will_be() -> None:
-    trial = try_template("t", TEMPLATE, {"bos_token": {"content": "<s>"}})
-    assert trial.text.startswith("<system>You add") and trial.text.endswith("<assistant>")
+    talks = draw_talks()
+    trial = try_template("t", TEMPLATE, {"bos_token": {"content": "<s>"}}, talks)
+    system, user = (turn["content"] for turn in talks[0][:2])
+    assert trial.text == f"<system>{system}<user>{user}<assistant>"
+
+
+def test_no_trial_of_a_template_can_be_told_from_real_use() -> None:
+    """A trial that is always of the same words would let a template behave for it alone."""
+    first, second = draw_talks(), draw_talks()
+    assert first != second
+    assert len({len(talk[1]["content"]) for talk in first}) == len(first) > 1
+    word = first[0][1]["content"].split()[0]
+    behaves = f"{{% if '{word}' not in messages[1].content %}}{LOOP}{{% endif %}}{TEMPLATE}"
+    with pytest.raises(ValueError, match="takes too long"):
+        try_template("t", behaves, {}, second)
+
+
+def test_deep_json_beside_the_weights_is_no_crash(tmp_path: Path) -> None:
+    folder = model(tmp_path / "given")
+    added("x_config.json", "[" * 900 + "]" * 900)(folder)
+    assert folder / "x_config.json" in check_door(folder)
+    added("x_config.json", "1" * 5000)(folder)
+    with pytest.raises(ValueError, match=r"x_config\.json is not JSON"):
+        check_door(folder)
+
+
+def test_a_hub_cache_with_its_links_is_taken_and_others_are_not(tmp_path: Path) -> None:
+    cache = tmp_path / "models--lab--tiny"
+    folder = model(cache / "snapshots" / ("0" * 40))
+    (cache / "blobs").mkdir()
+    (folder / "config.json").rename(cache / "blobs" / "b1")
+    (folder / "config.json").symlink_to("../../blobs/b1")
+    (tmp_path / "linked").symlink_to(folder)
+    assert check_door(folder) and check_door(tmp_path / "linked")
+    (cache / "blobs" / "b2").symlink_to("/etc/hostname")
+    (folder / "NOTICE").symlink_to("../../blobs/b2")
+    with pytest.raises(ValueError, match="NOTICE is a link to a file elsewhere"):
+        check_door(folder)
+
+
+def test_only_plain_names_become_part_of_a_model() -> None:
+    assert is_taken("additional_chat_templates/tools.jinja")
+    for name in ("x/../../y.jinja", "../y.jinja", "deep/y.jinja"):
+        assert not is_taken(f"additional_chat_templates/{name}")
+
+
+def test_what_a_killed_command_left_is_listed_and_what_is_at_work_is_not(tmp_path: Path) -> None:
+    left = tmp_path / bases.DOWNLOADS / "adding-big"
+    left.mkdir(parents=True)
+    (left / "model.safetensors").write_bytes(bytes(5000))
+    with bases.unfinished(tmp_path, "adding-other"):
+        (one,) = hub.unfinished(tmp_path)
+    assert (one["hub"], one["name"], one["bytes"]) == (None, "big", 5000)
+    assert one["folder"] == str(left)
 
 
 def test_a_model_is_copied_whole_with_where_it_came_from(tiny: ModelRef, tmp_path: Path) -> None:

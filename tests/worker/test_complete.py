@@ -87,7 +87,9 @@ def test_a_stop_is_heard_between_two_tokens(loaded: Loaded) -> None:
             {"messages": [{"role": "tool", "content": "x"}]},
             r"messages\[0\].role: give one of",
         ),
+        (CHAT, {"messages": [{"role": ["user"], "content": "x"}]}, r"messages\[0\].role: give"),
         (CHAT, {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "content"),
+        (CHAT, {"logprobs": True, "top_logprobs": 21}, "top_logprobs: .* from 0 to 20"),
         (COMPLETIONS, {"prompt": ["a", "b"]}, "prompt: give one text"),
         (COMPLETIONS, {"echo": True}, "echo: only False"),
     ],
@@ -113,3 +115,15 @@ def test_what_changes_nothing_is_passed_over() -> None:
     body = harmless | {"messages": [{"role": "developer", "content": parts}], "seed": 4}
     wanted = Wanted.from_plain(read_request(CHAT, body))
     assert wanted == Wanted(messages=[{"role": "system", "content": "Hi"}], seed=4)
+
+
+def test_the_most_that_may_be_asked_for_is_given() -> None:
+    most = {"messages": HI, "logprobs": True, "top_logprobs": 20, "seed": 2**63 - 1}
+    assert read_request(CHAT, most)["logprobs"] == 20
+    assert read_request(COMPLETIONS, {"prompt": "Hi", "logprobs": 20})["logprobs"] == 20
+
+
+def test_a_temperature_next_to_nothing_takes_the_likeliest_tokens(loaded: Loaded) -> None:
+    greedy = text(pieces(loaded, messages=HI, max_tokens=6, temperature=0.0))
+    wanted = read_request(CHAT, {"messages": HI, "max_tokens": 6, "temperature": 1e-40, "seed": 9})
+    assert text(pieces(loaded, **wanted)) == greedy

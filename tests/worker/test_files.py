@@ -75,7 +75,19 @@ def test_every_kind_of_damage_is_refused_with_the_file_named(tmp_path: Path) -> 
 def test_publishing_the_same_content_twice_keeps_the_first(tmp_path: Path) -> None:
     first, second = _folder(tmp_path / "x.tmp-1"), _folder(tmp_path / "x.tmp-2", "second")
     final = tmp_path / "final"
+    for folder in (first, second):
+        write_manifest(folder)
     publish(first, final)
     publish(second, final)
     assert (final / "a.txt").read_text() == "content"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["final"]
+
+
+def test_publishing_to_a_place_that_holds_nothing_finished_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "empty")
+    made = _folder(tmp_path / "x.tmp-1")
+    write_manifest(made)
+    with pytest.raises(OSError, match="Not a directory"):
+        publish(made, tmp_path / "link")
+    assert not made.exists()

@@ -9,7 +9,13 @@ import pytest
 
 from data.files import write_manifest
 from engine.errors import ModelUnavailable
-from engine.models.registry import EMBEDDED, find_base, list_bases, with_adapter
+from engine.models.registry import (
+    EMBEDDED,
+    check_safetensors,
+    find_base,
+    list_bases,
+    with_adapter,
+)
 from engine.types import ModelRef
 
 
@@ -49,6 +55,39 @@ def test_weights_cut_short_anywhere_are_refused_by_name(cut: int, tmp_path: Path
     path.write_bytes(path.read_bytes()[:cut])
     with pytest.raises(ModelUnavailable, match=r"model\.safetensors .*Delete the folder"):
         find_base(tmp_path, "m")
+
+
+@pytest.mark.parametrize(
+    "offsets",
+    [
+        ((0, 16), (0, 16)),  # one over the other
+        ((-16, 0), (16, 48)),
+        ((0.0, 16.0), (16, 32)),
+        ((0, 16), (24, 40)),  # a gap
+        ((16, 32), (32, 48)),
+    ],
+)
+def test_tensors_that_do_not_lie_one_after_the_other_are_refused(
+    offsets: tuple[tuple[float, float], ...], tmp_path: Path
+) -> None:
+    tensors = {
+        name: {"dtype": "F32", "shape": [int(end - start) // 4], "data_offsets": [start, end]}
+        for name, (start, end) in zip("ab", offsets, strict=True)
+    }
+    text = json.dumps(tensors).encode()
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(32))
+    with pytest.raises(ValueError, match=r"x\.safetensors has an unreadable header"):
+        check_safetensors(path)
+
+
+@pytest.mark.parametrize("shape", ["[Infinity]", "[4.0]", "[-2, -2]", "[true, 4]", "5", "[" * 5000])
+def test_shapes_that_are_no_numbers_are_refused(shape: str, tmp_path: Path) -> None:
+    text = f'{{"a":{{"dtype":"F32","shape":{shape},"data_offsets":[0,16]}}}}'.encode()
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(16))
+    with pytest.raises(ValueError, match=r"x\.safetensors has an unreadable header"):
+        check_safetensors(path)
 
 
 def test_weights_cut_before_the_manifest_was_written_are_refused_too(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.models import lora
+from engine.errors import ModelUnavailable
+from engine.models import lora, renderer
 from engine.models.batches import read_rows
 from engine.models.generate import generate
 from engine.models.gradients import accumulate
@@ -96,3 +97,15 @@ def test_the_template_hash_follows_template_and_vocabulary(loaded: Loaded) -> No
     other.chat_template = other.chat_template[:-1]
     other.add_tokens(["<new>"])
     assert template_hash(other) != before
+
+
+def test_a_template_that_does_not_end_is_left_after_some_seconds(
+    loaded: Loaded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+    monkeypatch.setattr(renderer, "RENDER_SECONDS", 0.2)
+    monkeypatch.setattr(loaded.tokenizer, "chat_template", loop)
+    with pytest.raises(ModelUnavailable, match="chat template takes more than"):
+        render_prompt(loaded.tokenizer, messages("Hi"))
+    monkeypatch.undo()
+    assert render_prompt(loaded.tokenizer, messages("Hi"))
