@@ -622,6 +622,7 @@ def serve_console(pawl: opened, stopping: Stopping) -> None:
 
     def after_the_first_page() -> None:
         open_rest()
+        site.load_the_rest()
         gc.freeze()
         gc.enable()
 

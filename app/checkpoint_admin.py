@@ -43,9 +43,7 @@ def commands(store: Store, home: Home) -> dict[str, Callable[..., Any]]:
         with store.read() as session:
             _, item = find_checkpoint(session, LOCAL_OWNER, home, reference)
         checkpoint, for_all = item.checkpoint_id, reference == item.checkpoint_id
-        done = checkpoint_removal.delete(
-            store, LOCAL_OWNER, home, checkpoint, (), dry_run, for_all
-        )
+        done = checkpoint_removal.delete(store, LOCAL_OWNER, home, checkpoint, (), dry_run, for_all)
         return done.model_dump() | {"id": checkpoint}
 
     return {

@@ -194,7 +194,7 @@ class Deletion(Operation):
 
     dry_run: bool = False  # true: nothing was removed
     freed_bytes: int = 0
-    names: list[str] = []  # of the versions that have these files: all of them lose the weights
+    names: list[str]  # of the versions that have these files: all of them lose the weights
 
 
 class CheckpointDownload(BaseModel):

@@ -2,7 +2,6 @@
 
 from sqlmodel import Session
 
-from app import endpoints, hand_jobs
 from app.caller import Caller
 from app.errors import InvalidField, Unsupported
 from app.job_shapes import JobStarted
@@ -19,6 +18,8 @@ def submit(session: Session, caller: Caller, home: Home, body: object) -> JobSta
     if not isinstance(kind, str) or kind not in NEEDS:
         raise Unsupported(f"type: jobs of type {kind!r} are not offered; train and inference are")
     caller.need(NEEDS[kind])
+    from app import endpoints, hand_jobs  # here, so that a start does not wait for them
+
     if kind == "inference":
         return endpoints.deploy(session, caller, home, body)
     return hand_jobs.submit_training(session, caller, home, body)

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from nicegui import ui
@@ -11,21 +12,9 @@ from app.access import Access
 from app.caller import READ
 from app.service import Service
 from pages import look
-from pages.chat import chat_page
-from pages.checkpoints import checkpoints_page
 from pages.frame import Visitor, frame
-from pages.inference import inference_page
-from pages.job_page import job_page
-from pages.jobs import jobs_page
 from pages.parts import box, text, trouble
-from pages.run_page import run_page
 from pages.runs import runs_page
-from pages.settings_account import account_page
-from pages.settings_connect import connect_page
-from pages.settings_keys import keys_page
-from pages.settings_people import people_page
-from pages.start_page import start_page
-from pages.train_page import train_page
 
 # What ui.run needs so that the pages look as they should; Tailwind would only slow them down.
 OPTIONS: dict[str, Any] = {
@@ -35,6 +24,13 @@ OPTIONS: dict[str, Any] = {
     "language": "en-US",
     "tailwind": False,
 }
+
+
+# Read when they are first opened, or once the first page has been served, whichever comes first.
+LATER = (
+    *("run_page", "start_page", "jobs", "job_page", "train_page", "checkpoints", "inference"),
+    *("chat", "settings_keys", "settings_people", "settings_connect", "settings_account"),
+)
 
 
 @dataclass(kw_only=True, slots=True, frozen=True)
@@ -65,6 +61,12 @@ def register(service: Service, access: Access) -> None:
         ui.page(path, title=f"{page.title} · Pawl")(_shown(page, doors))
 
 
+def load_the_rest() -> None:
+    """Read the modules of all other pages, so that nobody waits for them."""
+    for name in LATER:
+        import_module(f"pages.{name}")
+
+
 def _shown(page: Page, doors: Doors) -> Callable[[Request], Awaitable[None]]:
     async def show(request: Request) -> None:
         visitor = Visitor.of(request)
@@ -91,56 +93,80 @@ async def _runs(visitor: Visitor, doors: Doors, request: Request) -> None:
 
 
 async def _run(visitor: Visitor, doors: Doors, request: Request) -> None:
+    from pages.run_page import run_page
+
     run = request.path_params["run"]
     ui.page_title(f"{run} · Pawl")
     await run_page(visitor, doors.service, doors.access, run, dict(request.query_params))
 
 
 async def _start(visitor: Visitor, doors: Doors, request: Request) -> None:
+    from pages.start_page import start_page
+
     query = dict(request.query_params)
     await start_page(visitor, doors.service, doors.access, query, _url(request))
 
 
 async def _jobs(visitor: Visitor, doors: Doors, request: Request) -> None:
+    from pages.jobs import jobs_page
+
     jobs_page(visitor, doors.service, doors.access, dict(request.query_params))
 
 
 async def _job(visitor: Visitor, doors: Doors, request: Request) -> None:
+    from pages.job_page import job_page
+
     job = request.path_params["job"]
     ui.page_title(f"{job} · Pawl")
     await job_page(visitor, doors.service, doors.access, job, dict(request.query_params))
 
 
 async def _train(visitor: Visitor, doors: Doors, request: Request) -> None:
+    from pages.train_page import train_page
+
     await train_page(visitor, doors.service, doors.access, _url(request))
 
 
 async def _checkpoints(visitor: Visitor, doors: Doors, request: Request) -> None:
+    from pages.checkpoints import checkpoints_page
+
     checkpoints_page(visitor, doors.service, doors.access, dict(request.query_params))
 
 
 async def _inference(visitor: Visitor, doors: Doors, request: Request) -> None:
+    from pages.inference import inference_page
+
     await inference_page(visitor, doors.service, doors.access, _url(request))
 
 
 async def _chat(visitor: Visitor, doors: Doors, request: Request) -> None:
+    from pages.chat import chat_page
+
     job = request.path_params["job"]
     await chat_page(visitor, doors.service, doors.access, job, _url(request))
 
 
 async def _keys(visitor: Visitor, doors: Doors, _request: Request) -> None:
+    from pages.settings_keys import keys_page
+
     keys_page(visitor, doors.service, doors.access)
 
 
 async def _people(visitor: Visitor, doors: Doors, _request: Request) -> None:
+    from pages.settings_people import people_page
+
     people_page(visitor, doors.service, doors.access)
 
 
 async def _connect(visitor: Visitor, doors: Doors, request: Request) -> None:
+    from pages.settings_connect import connect_page
+
     connect_page(visitor, doors.service, doors.access, _url(request))
 
 
 async def _account(visitor: Visitor, doors: Doors, _request: Request) -> None:
+    from pages.settings_account import account_page
+
     account_page(visitor, doors.service, doors.access)
 
 

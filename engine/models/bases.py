@@ -66,7 +66,7 @@ def add_base(
     check_room(models, 0 if wanted.link else total)
     with unfinished(models, f"{ADDING}{wanted.name}") as aside:
         copy(files, wanted.folder, aside, wanted.link, progress)
-        say(f"{'linked' if wanted.link else 'copied'}; reading it once more, for its hashes")
+        say(f"{'in place' if wanted.link else 'copied'}; reading it once more, for its hashes")
         check_door(aside)
         try_templates(aside, draw_talks())
         content = write_manifest(aside, about)

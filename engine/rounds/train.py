@@ -112,9 +112,7 @@ def _record_checkpoint(
     session.add(checkpoint)
 
 
-def _add_point(
-    s: Session, run: str, round_: int, point: TrainProgress, moment: datetime
-) -> None:
+def _add_point(s: Session, run: str, round_: int, point: TrainProgress, moment: datetime) -> None:
     """Its `seconds` are those since the first attempt began, so that a log has each at its time."""
     query = select(Step.started_at).where(Step.run == run, Step.round == round_, Step.step == NAME)
     began = s.exec(query.order_by(col(Step.attempt))).first()

@@ -16,7 +16,6 @@ from engine.models.worker_engine import WorkerEngine
 from engine.needs import config_of
 from engine.resources import child_records
 from engine.serving.places import Places
-from engine.serving.worker_host import WorkerHost
 from engine.types import Host
 
 log = logging.getLogger(__name__)
@@ -31,6 +30,8 @@ def make_host(store: Store, home: Home, places: Places) -> Host:
     choice = choose_engine(_setting(store, "engine"), vllm, device != "cpu")
     record, forget = child_records(store, "serving")
     if choice.engine == "worker":
+        from engine.serving.worker_host import WorkerHost
+
         return WorkerHost(
             log_dir=home.logs / "serving",
             device=device,

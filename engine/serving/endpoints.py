@@ -22,7 +22,7 @@ from engine.errors import EndpointNotReady, EngineError, Interrupted
 from engine.machine import Machine
 from engine.models import registry
 from engine.serving import endpoint_rows as rows
-from engine.serving.bodies import CHAT, refuse_foreign
+from engine.serving.bodies import CHAT, read_messages, refuse_foreign
 from engine.serving.calls import Call, Chunks, counted
 from engine.serving.choice import make_host, need_of
 from engine.serving.holding import begin_serving, end_serving
@@ -214,11 +214,10 @@ def in_harness(harness: Mapping[str, Any], route: str, body: Mapping[str, Any]) 
     asked = dict(body)
     if harness and asked.get("temperature") is None:
         asked["temperature"] = harness.get("temperature", 0.0)
-    messages = asked.get("messages")
-    if route != CHAT or not harness.get("system") or not isinstance(messages, list):
+    if route != CHAT or not harness.get("system"):
         return asked
-    given = [one.get("role") for one in messages if isinstance(one, dict)]
-    if not any(role in ("system", "developer") for role in given):
+    messages = read_messages(body)  # a fault is told by the caller's own count
+    if not any(one["role"] == "system" for one in messages):
         asked["messages"] = [{"role": "system", "content": harness["system"]}, *messages]
     return asked
 

@@ -2,6 +2,7 @@
 
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from data.engines import INSTALL, choose_engine, find_vllm
 from data.home import Home
@@ -10,9 +11,10 @@ from data.tables import Setting
 from engine.errors import ModelUnavailable
 from engine.resources import Worker, child_records
 from engine.serving.places import Places
-from engine.serving.vllm_engine import VllmEngine
-from engine.serving.vllm_host import vllm_host
 from engine.types import ModelEngine, ModelRef, Stop
+
+if TYPE_CHECKING:
+    from engine.serving.vllm_engine import VllmEngine
 
 
 class Students:
@@ -42,7 +44,10 @@ class Students:
                 self._vllm = self._make(self._found, device)
             return self._vllm
 
-    def _make(self, python: Path, device: str) -> VllmEngine:
+    def _make(self, python: Path, device: str) -> "VllmEngine":
+        from engine.serving.vllm_engine import VllmEngine
+        from engine.serving.vllm_host import vllm_host
+
         # To the lease it is the worker's: memory of ours that may be given back between two phases.
         record, forget = child_records(self._store, "worker")
         places = Places(train_device=device, serve_device=device)

@@ -71,7 +71,9 @@ def test_the_answer_names_all_and_their_jobs_say_that_it_was_deleted(works: Door
 def test_a_card_has_the_date_of_the_job_that_was_asked_for(works: Door) -> None:
     made = {job: None for job in twins(works)[:2]}
     for item in works.get(LIST)["items"]:
-        about = typed(works, "about", reference=f"envloop://{item['job_id']}/{item['checkpoint_id']}")
+        about = typed(
+            works, "about", reference=f"envloop://{item['job_id']}/{item['checkpoint_id']}"
+        )
         assert (about["name"], about["made"]) == (item["job_id"], item["created_at"])
         made[item["job_id"]] = about["made"]
     assert len(set(made.values())) == 2

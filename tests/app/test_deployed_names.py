@@ -66,7 +66,9 @@ def place(home: Home, tiny: ModelRef) -> Iterator[Place]:
 def test_a_name_is_not_taken_over(place: Place) -> None:
     job = place.deploy(version=CANDIDATE, name="prod")
     for name in ("prod", CANDIDATE):
-        with pytest.raises(Conflict, match=f"{CANDIDATE} is deployed as {name}, by job {job}: give"):
+        with pytest.raises(
+            Conflict, match=f"{CANDIDATE} is deployed as {name}, by job {job}: give"
+        ):
             place.deploy(model=place.base, name=name)
     place.deploy(model=place.base, name="other")
     assert (place.called("prod"), place.called("other")) == (CANDIDATE, place.base)

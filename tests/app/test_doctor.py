@@ -147,7 +147,7 @@ def test_vllm_is_asked_through_the_interpreter_of_its_environment(path: Path) ->
         ("auto", True, True, "ok", "vLLM answers: it is installed and there is a GPU"),
         ("worker", True, True, "ok", "the worker answers: the setting engine says so"),
         ("vllm", True, False, "ok", "vLLM answers: the setting engine says so"),
-        ("vllm", False, True, "broken", "nothing answers until it is installed: the setting engine"),
+        ("vllm", False, True, "broken", "nothing answers until it is installed"),
     ],
 )
 def test_which_engine_answers_is_told_with_the_reason(

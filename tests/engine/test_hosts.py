@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.errors import EndpointNotReady, Interrupted, ModelUnavailable
+from engine.errors import EndpointNotReady, Interrupted, ModelUnavailable, RequestRefused
 from engine.serving import hosts
 from engine.serving.endpoints import in_harness
 from engine.serving.hosts import Hosts, Means, Seat
@@ -268,3 +268,7 @@ def test_a_version_is_asked_in_its_harness_where_the_caller_leaves_it_open() -> 
     asked = in_harness(harness, chat, {"messages": own, "temperature": 0.7})
     assert asked == {"messages": own, "temperature": 0.7}
     assert in_harness({}, chat, {"messages": said}) == {"messages": said}
+    with pytest.raises(RequestRefused, match=r"^messages\[0\].content"):
+        in_harness(harness, chat, {"messages": [{"role": "user", "content": 5}]})
+    with pytest.raises(RequestRefused, match="at least one message"):
+        in_harness(harness, chat, {"messages": []})

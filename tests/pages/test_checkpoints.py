@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from nicegui import ui
 from nicegui.testing import User
-from sqlmodel import select, update
+from sqlmodel import Session, select, update
 
 from data.home import Home, open_home
 from data.store import Store
 from data.tables import Checkpoint, Job, Version
 from tests.pages.conftest import demote, until
 from tests.pages.parrot import lay_checkpoints
-from tests.pages.test_jobs import confirm, rows
+from tests.pages.test_jobs import HAND, confirm, rows
 
 BEST = "tinker://arith-carry-1/weights/candidate-1"
 SECOND = "tinker://arith-carry-1/weights/candidate-2"
@@ -48,8 +48,9 @@ async def test_a_simulated_checkpoint_says_so_and_is_not_deployed(laid: User, st
     assert "Simulated" in str(slots["item"].template)
     assert "Simulated" in str(slots["body-cell-version"].template)
     laid.find(ui.table).trigger("act", {"action": "deploy", "key": SECOND})
+    await laid.should_see("Deploy arith-carry-1/candidate-2?")
     confirm(laid)
-    await laid.should_see("arith-carry-1/candidate-2 is simulated")
+    await laid.should_see("arith-carry-1/candidate-2 is simulated", retries=20)
     await laid.should_not_see("tinker://")
 
 
@@ -69,6 +70,25 @@ async def test_a_removal_is_told_before_it_happens(laid: User, store: Store) -> 
     await until(gone)
     await until(lambda: SECOND not in [row["key"] for row in rows(laid)])
     assert not (store.path.parent / "checkpoints" / "9f3e2c0ffee").exists()
+
+
+async def test_all_that_lose_the_weights_are_named_and_a_job_says_that_they_were_deleted(
+    laid: User, store: Store
+) -> None:
+    def share(session: Session) -> None:
+        (first,) = session.exec(select(Version).where(Version.adapter == "9f3e2c0ffee"))
+        session.add(Job(**HAND))
+        same = first.model_dump(exclude={"id", "created_at"})
+        session.add(Version(**same | {"run": None, "round": None, "name": "job-1"}))
+
+    store.write(share)
+    await laid.open("/checkpoints")
+    laid.find(ui.table).trigger("act", {"action": "delete", "key": SECOND})
+    await laid.should_see("arith-carry-1/candidate-2, job-1 have the same weights")
+    confirm(laid)
+    await until(lambda: SECOND not in [row["key"] for row in rows(laid)])
+    await laid.open("/jobs/arith-carry-1-r2?tab=checkpoints")
+    await laid.should_see("What it trained was deleted; its scores stay.")
 
 
 async def test_a_checkpoint_is_deployed_beside_its_base(laid: User, store: Store) -> None:

@@ -136,6 +136,15 @@ async def test_a_job_by_hand_compares_base_and_checkpoint(console: User, store: 
         await console.should_see(words)
 
 
+async def test_an_adapter_that_was_brought_is_no_training(console: User, store: Store) -> None:
+    brought = {"id": "import-1", "labels": {"source": "import", "imported": "sums"}, "result": {}}
+    store.write(lambda session: session.add(Job(**HAND | brought)))
+    await console.open("/jobs?type=train")
+    assert (rows(console)[0]["type"], rows(console)[0]["sub"]) == ("Import", "sums")
+    await console.open("/jobs/import-1")
+    await console.should_see("Import, sums")
+
+
 async def test_a_job_that_is_not_there_is_said_and_the_way_back_shown(console: User) -> None:
     missing = await console.http_client.get("/jobs/nothing-1")
     assert missing.status_code == 404

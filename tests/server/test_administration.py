@@ -165,6 +165,9 @@ def test_without_a_server_the_commands_write_by_themselves(tmp_path: Path) -> No
     key = out.splitlines()[-1]
     worked(tmp_path, "user", "add", "ann", "--role", "admin", "--password-stdin", given=PASSWORD)
     worked(tmp_path, "setting", "set", "root_path", "/lab")
+    chosen = command(tmp_path, "setting", "set", "engine", "vllm")
+    assert chosen.returncode == 0 and "python3 run.py install vllm" in chosen.stderr
+    worked(tmp_path, "setting", "set", "engine", "auto")
     assert "ann" in worked(tmp_path, "user", "list")
     second = command(tmp_path, "key", "create", "--name", "first", "--role", "viewer")
     assert second.returncode == 1 and "in use" in second.stderr

@@ -338,6 +338,7 @@ def test_a_stop_ends_an_evaluation_under_way(
     assert soon(lambda: is_idle(processes), 20)
 
 
+@pytest.mark.long  # beside other tests a tenth is within the noise
 def test_our_part_of_a_call_is_a_tenth_at_most(host: VllmHost, base: ModelRef) -> None:
     """Against the same request sent to vLLM directly; in turn, the fastest of five each."""
     body = {**SHORT, "max_tokens": 12}

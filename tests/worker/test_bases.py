@@ -285,6 +285,7 @@ def test_a_model_is_copied_whole_with_where_it_came_from(tiny: ModelRef, tmp_pat
     assert made["architecture"] == "LlamaForCausalLM" and made["licence"] == "apache-2.0"
     assert seen[-1][0] == seen[-1][1] == made["bytes"]
     assert any("figure.png" in line for line in said)
+    assert any(line.startswith("copied; ") for line in said)
     found = find_base(tmp_path / "models", "mine")
     assert found.revision == made["revision"]
     (listed,) = bases.describe_bases(tmp_path / "models")
