@@ -24,6 +24,8 @@ DRY: JsonDict = {
     "properties": {"dry_run": {"const": True}, "base_model": {"type": "null"}},
     "required": ["dry_run"],
 }
+
+
 def _fits(preset: str, domain: str) -> bool:
     """Whether a preset, or the default one where none is named, is for that domain."""
     return bool(load_preset(preset).get("domain", domain) == domain)
