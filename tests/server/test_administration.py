@@ -160,7 +160,10 @@ def test_a_setting_acts_on_the_running_server(server: Server) -> None:
     worked(home, "setting", "set", "allowed_hosts", "")
 
 
-def test_without_a_server_the_commands_write_by_themselves(tmp_path: Path) -> None:
+def test_without_a_server_the_commands_write_by_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PAWL_VLLM", raising=False)
     out = worked(tmp_path, "key", "create", "--name", "first", "--role", "viewer", "--expires", "7")
     key = out.splitlines()[-1]
     worked(tmp_path, "user", "add", "ann", "--role", "admin", "--password-stdin", given=PASSWORD)

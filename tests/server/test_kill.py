@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from sqlmodel import col, select
 
-from data.tables import Evaluation, Live, Round, Run, Sample, Step, TrainPoint, Version
+from data.tables import Evaluation, Round, Run, Sample, Step, TrainPoint, Version
 from engine.models.registry import EMBEDDED
 from engine.types import ModelRef
 from tests.server.process import Server, is_running
@@ -86,8 +86,8 @@ def server(tmp_path, golden):
 
 AT_WORK = {
     "training": select(TrainPoint).where(TrainPoint.step >= 5),
-    "evaluation": select(Live).where(
-        Live.phase == ("blind" if MODEL == EMBEDDED else "develop"), col(Live.done) > 0
+    "evaluation": select(Step).where(
+        Step.step == ("blind" if MODEL == EMBEDDED else "develop"), Step.status == "intent"
     ),
 }
 
