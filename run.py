@@ -691,7 +691,6 @@ def put_guard_around(web: Any, pawl: opened, port: int) -> None:
 def readiness(pawl: opened) -> tuple[dict[str, Callable[[], str]], dict[str, Callable[[], str]]]:
     """What /readyz asks for: what is needed, and what is only told."""
     from app import health
-    from app.doctor import check_docker
     from data.disk import room
     from engine.disk import FULLEST
 
@@ -701,7 +700,13 @@ def readiness(pawl: opened) -> tuple[dict[str, Callable[[], str]], dict[str, Cal
         "disk": lambda: health.check_disk(room(pawl.home.path), FULLEST, least),
         "engine": lambda: health.check_engine(pawl.engine.beat_age()),
     }
-    return needed, {"docker": lambda: check_docker().text}
+
+    def docker() -> str:
+        from app.doctor import check_docker
+
+        return check_docker().text
+
+    return needed, {"docker": docker}
 
 
 def later(call: Callable[[], object]) -> None:

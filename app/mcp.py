@@ -16,7 +16,6 @@ from starlette.types import Message, Receive, Scope, Send
 
 from app import errors
 from app.errors import ServiceError
-from app.mcp_tools import TOOLS, Tool, call
 from app.refusals import refused
 from app.rest.bodies import LARGEST
 from app.service import Service
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
     from mcp_types import CallToolResult
     from mcp_types import Tool as ToolShape
+
+    from app.mcp_tools import Tool
 
 log = logging.getLogger(__name__)
 
@@ -100,6 +101,8 @@ def _server(service: Service) -> "Server[Any]":
     from mcp.server.lowlevel import Server
     from mcp.shared.exceptions import MCPError
 
+    from app.mcp_tools import TOOLS
+
     shapes = [_shape(tool) for tool in TOOLS.values()]
     schemas = {tool.name: tool.schema for tool in TOOLS.values()}
 
@@ -125,7 +128,7 @@ def _server(service: Service) -> "Server[Any]":
     )
 
 
-def _shape(tool: Tool) -> "ToolShape":
+def _shape(tool: "Tool") -> "ToolShape":
     from mcp_types import Tool as ToolShape
     from mcp_types import ToolAnnotations
 
@@ -143,6 +146,8 @@ def _shape(tool: Tool) -> "ToolShape":
 async def _answer(service: Service, request: Any, name: str, given: Any) -> "CallToolResult":
     """A tool's answer, or its refusal: both are results, with the body that REST would send."""
     from mcp_types import CallToolResult, TextContent
+
+    from app.mcp_tools import call
 
     def ask() -> Any:  # the service waits for the database
         headers = request.headers

@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 from nicegui import ui
 
-from app.demo import demo_fields
 from app.service import Service
 from pages import look
 from pages.ask import ask
@@ -63,6 +62,8 @@ def _demo_button(visitor: Visitor, service: Service) -> None:
 
 
 async def _start_demo(visitor: Visitor, service: Service) -> None:
+    from app.demo import demo_fields
+
     fields = demo_fields(None, None, None, None)
     refused = await ask(visitor, lambda caller: service.start_run(caller, **fields))
     if refused is None:
