@@ -7,22 +7,15 @@ from nicegui import ui
 from app.caller import Caller
 from app.job_shapes import JobItem
 from pages import states, words
+from pages.list_table import list_table
 from pages.parts import column
 from pages.states import Sign
 from pages.templates import PILL, ROW_MENU, TIME
 
-NARROW = "Quasar.Screen.width < 1024"
-
 
 def endpoints_table(rows: list[dict[str, Any]]) -> ui.table:
     """All that is deployed; a choice in a row's menu is the event `act`."""
-    table = ui.table(rows=rows, columns=COLUMNS, row_key="key")
-    table.props("flat dense wrap-cells hide-pagination").classes("pw-two pw-scroll")
-    table.props[":grid"] = NARROW
-    for name, template in CELLS.items():
-        table.add_slot(f"body-cell-{name}", f'<q-td :props="props">{template}</q-td>')
-    table.add_slot("item", CARD)
-    return table
+    return list_table(rows, COLUMNS, CELLS, CARD)
 
 
 def row(job: JobItem, caller: Caller, url: str) -> dict[str, Any]:

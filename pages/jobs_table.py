@@ -8,23 +8,17 @@ from app.caller import Caller
 from app.job_shapes import JobItem
 from app.job_status import ACTIVE
 from pages import states, words
+from pages.list_table import list_table
 from pages.parts import column
 from pages.spans import seconds_between
 from pages.templates import PILL, ROW_MENU, RUN_LINK, SIMULATED, TIME
 
-NARROW = "Quasar.Screen.width < 1024"
 TYPES = {"train": "Training", "inference": "Inference", "agent": "Agent", "sandbox": "Sandbox"}
 
 
 def jobs_table(rows: list[dict[str, Any]]) -> ui.table:
     """One page of the list; a choice in a row's menu is the event `act`."""
-    table = ui.table(rows=rows, columns=COLUMNS, row_key="key")
-    table.props("flat dense wrap-cells hide-pagination").classes("pw-two pw-scroll pw-menu-last")
-    table.props[":grid"] = NARROW
-    for name, template in CELLS.items():
-        table.add_slot(f"body-cell-{name}", f'<q-td :props="props">{template}</q-td>')
-    table.add_slot("item", CARD)
-    return table
+    return list_table(rows, COLUMNS, CELLS, CARD).classes("pw-menu-last")
 
 
 def row(job: JobItem, caller: Caller) -> dict[str, Any]:

@@ -7,11 +7,11 @@ from nicegui import ui
 from app.caller import Caller
 from app.shapes import RunSummary
 from pages import parts, states, words
+from pages.list_table import NARROW
 from pages.offers import offers
 from pages.templates import TIME
 
 MENU = frozenset({"stop", "resume", "new", "deploy"})
-NARROW = "Quasar.Screen.width < 1024"
 
 
 def runs_table(rows: list[dict[str, Any]], *, all_columns: bool) -> ui.table:
