@@ -11,8 +11,11 @@ from app.caller import Caller
 from app.control import control
 from app.errors import InvalidJobStatus, InvalidJobType, JobNotFound, JobOver
 from app.job_status import ACTIVE, STATUSES, status_of
+from app.live import progress_of
 from app.pending import asked_of_jobs, shown
-from data.tables import Checkpoint, Evaluation, Job, Round, Run, Version, now
+from app.shapes import Progress
+from data.job_places import log_name
+from data.tables import Checkpoint, Evaluation, Job, Live, Round, Run, Version, now
 
 TYPES = ("agent", "sandbox", "train", "inference")
 FIGURES = ("steps", "rows_used", "loss_first", "loss_last", "seconds", "target_tokens")
@@ -135,6 +138,14 @@ def job_result(session: Session, caller: Caller, job: str) -> shapes.JobResult:
     (item,) = items(session, [row])
     simulated = item.training is not None and bool(item.training.simulated)
     return shapes.JobResult(job_id=job, status=item.status, metrics=metrics, simulated=simulated)
+
+
+def job_progress(session: Session, caller: Caller, job: str) -> Progress | None:
+    """How far a training by hand is; a loop's job has the live view of its run instead."""
+    row = find_job(session, caller, job)
+    if row.run is not None or row.status not in ACTIVE:
+        return None
+    return progress_of(session.get(Live, log_name(job)))
 
 
 def _scores(session: Session, version: Version) -> dict[str, float]:

@@ -44,7 +44,7 @@ def run_live(
         rounds_target=asked.rounds_target,
         phase=live.phase if live else None,
         current=_current(live),
-        progress=_progress(live),
+        progress=progress_of(live),
         events=[_event(row) for row in events],
         next_cursor=cursor,
         has_more=has_more,
@@ -62,7 +62,8 @@ def _current(live: Live | None) -> shapes.Current | None:
     return shapes.Current(role=live.role, tool=live.tool, started_at=live.started_at)
 
 
-def _progress(live: Live | None) -> shapes.Progress | None:
+def progress_of(live: Live | None) -> shapes.Progress | None:
+    """How far the phase is that is under way; None before the first."""
     if live is None or live.phase is None:
         return None
     return shapes.Progress(

@@ -224,6 +224,10 @@ class Service:
         """A job's outcome in figures."""
         return self._read(caller, jobs.job_result, job)
 
+    def job_progress(self, caller: Caller, job: str) -> shapes.Progress | None:
+        """How far a training by hand is, while it goes on."""
+        return self._read(caller, jobs.job_progress, job)
+
     def job_events(self, caller: Caller, job: str) -> job_shapes.JobEventPage:
         """When a job entered which state."""
         return self._read(caller, jobs.job_events, job)

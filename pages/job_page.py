@@ -46,7 +46,8 @@ class Tab:
 def _result(view: JobView, _place: Place, _acting: Acting) -> list[Part]:
     if view.item.inference is not None:
         return [Panel(lambda: deployment_card(view.item), lambda: view.item)]
-    return [Panel(lambda: job_result.result_cards(view), lambda: (view.item, view.result))]
+    figures = Panel(lambda: job_result.result_cards(view), lambda: (view.item, view.result))
+    return [job_result.ProgressCard(view), figures]
 
 
 def _checkpoints(view: JobView, _place: Place, acting: Acting) -> list[Part]:

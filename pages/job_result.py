@@ -8,6 +8,7 @@ from pages import parts, states, words
 from pages.browser import When
 from pages.job_view import JobView
 from pages.parts import box, card, pill, simulated_chip, text
+from pages.progress_line import ProgressLine
 
 SCORED = {
     "base": "Base model",
@@ -32,6 +33,22 @@ FIGURES = {
 }
 PARTS = ("mean", "low", "high", "n")
 Metrics = Mapping[str, float]
+
+
+class ProgressCard:
+    """How far a training by hand is; nothing of it is seen before it begins and after its end."""
+
+    def __init__(self, view: JobView) -> None:
+        self._view = view
+        self._card = box("pw-card pw-steps", "section").props('aria-label="Progress"')
+        with self._card:
+            self._line = ProgressLine(lambda: view.progress)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Bring it up to date."""
+        self._line.refresh()
+        self._card.set_visibility(self._view.progress is not None)
 
 
 def result_cards(view: JobView) -> None:

@@ -7,7 +7,7 @@ from app.errors import RunNotFound
 from app.job_shapes import CheckpointItem, JobEvent, JobItem, JobResult, LogLine
 from app.job_status import ACTIVE
 from app.service import Service
-from app.shapes import RunCompact
+from app.shapes import Progress, RunCompact
 from pages.frame import Visitor
 from pages.jobs_table import label
 
@@ -23,6 +23,7 @@ class JobView:
     job: str
     item: JobItem
     result: JobResult | None = None
+    progress: Progress | None = None
     checkpoints: list[CheckpointItem] = field(default_factory=list)
     events: list[JobEvent] = field(default_factory=list)
     loop: RunCompact | None = None
@@ -49,7 +50,8 @@ class JobView:
             also(self)
 
     def read_result(self) -> None:
-        """Its outcome in figures."""
+        """Its outcome in figures, and until then how far it is."""
+        self.progress = self.service.job_progress(self.visitor.caller, self.job)
         self.result = self.service.job_result(self.visitor.caller, self.job)
 
     def read_checkpoints(self) -> None:

@@ -9,8 +9,9 @@ from sqlmodel import select
 
 from app.access import PROJECT
 from data.events import append
+from data.job_places import log_name
 from data.store import Store
-from data.tables import Control, Job
+from data.tables import Control, Job, Live, now
 from tests.pages.conftest import demote, texts, until
 
 ROW = '{"messages": [{"role": "user", "content": "2 + 3 = ?"}], "completion": "5"}'
@@ -134,6 +135,21 @@ async def test_a_job_by_hand_compares_base_and_checkpoint(console: User, store: 
     assert seen[at : at + 4] == ["Checkpoint", "0.500", "0.400–0.600", "100"]
     for words in ("+0.300", "0.200 to 0.400", "Tasks fixed", "1 min 1 s"):
         await console.should_see(words)
+
+
+async def test_a_training_by_hand_shows_how_far_it_is(console: User, store: Store) -> None:
+    going = {"status": "running", "finished_at": None, "result": {}}
+    store.write(lambda session: session.add(Job(**HAND | going)))
+    await console.open("/jobs/job-1")
+    await console.should_see("No figures yet.")
+    await console.should_not_see("training steps")
+    far = {"run": log_name("job-1"), "phase": "train", "started_at": now()}
+    store.write(lambda s: s.add(Live(**far, done=12, total=40, text="training steps")))
+    await until(lambda: "12 of 40 training steps" in texts(console))
+    await console.should_see("30%")
+    store.write(lambda s: s.merge(Job(**HAND)))
+    await until(lambda: "Tasks fixed" in texts(console))
+    await console.should_not_see("12 of 40 training steps")
 
 
 async def test_an_adapter_that_was_brought_is_no_training(console: User, store: Store) -> None:

@@ -31,6 +31,7 @@ from engine.types import Answer, Ask, ModelRef
 from tests.models import lay_base
 from tests.server.deployed import RUN, lay_version
 from tests.server.process import Server
+from tests.serving.plain import plain_answers
 from tests.serving.vllm_lives import cpu_seconds, group_of, soon, vllm_python
 from tests.worker.samples import asks, job, messages, never
 
@@ -152,10 +153,30 @@ def test_vllm_answers_as_the_worker_does_with_and_without_an_adapter(
     assert sum(one.text != other.text for one, other in pairs) >= 8
 
 
+def test_vllm_answers_as_transformers_with_peft(
+    host: VllmHost,
+    base: ModelRef,
+    adapters: tuple[ModelRef, ModelRef],
+    worker: WorkerEngine,
+) -> None:
+    """Our worker wears an adapter by merging it; here PEFT's own layers say what is right."""
+    engine = VllmEngine(host, worker, on_card=False)  # type: ignore[arg-type]
+    for model in (base, adapters[0]):
+        answers = [seen(answer) for answer in answers_of(engine, model)]
+        assert answers == [whole(one) for one in plain_answers(model, thirty_two())]
+
+
 def seen(answer: Answer) -> tuple[object, ...]:
-    """What is compared. vLLM leaves out a character that the length limit cut in half."""
-    text = (answer.text or "").rstrip("\N{REPLACEMENT CHARACTER}")
-    return answer.key, text, answer.tokens_in, answer.tokens_out, answer.finish
+    """What is compared of an answer."""
+    return whole(
+        (answer.key, answer.text or "", answer.tokens_in, answer.tokens_out, answer.finish)
+    )
+
+
+def whole(seen: tuple[object, ...]) -> tuple[object, ...]:
+    """Without a character that the length limit cut in half; vLLM leaves it out."""
+    key, text, *rest = seen
+    return key, str(text).rstrip("\N{REPLACEMENT CHARACTER}"), *rest
 
 
 def test_prompts_are_the_ids_that_the_renderer_makes(host: VllmHost, base: ModelRef) -> None:
