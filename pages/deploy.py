@@ -52,6 +52,12 @@ def of_checkpoint(item: CheckpointItem, called: str | None = None) -> Deployable
     )
 
 
+def of_base(name: str) -> Deployable:
+    """A base model by itself, as it was added."""
+    spec = {"model": name}
+    return Deployable(name=name, base_name=name, spec=spec, base_spec=spec)
+
+
 async def deploy(acting: Acting, what: Deployable) -> None:
     """Ask whether to deploy it; afterwards the chat with it is open."""
     caller = acting.visitor.still()
@@ -77,7 +83,7 @@ def deploy_lines(what: Deployable) -> list[str]:
         f"Any OpenAI client can then call {what.name} here, with a key of this project.",
         "It is woken once, to show that it works. Without calls it falls asleep; the next wakes it.",
         "It shares the device with the runs: while one of them needs it, a call may have to wait.",
-        "It stays until a person deletes it, and its checkpoint cannot be deleted meanwhile.",
+        "It stays until a person deletes it, and what it is made of cannot be deleted meanwhile.",
     ]
 
 

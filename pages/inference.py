@@ -13,6 +13,7 @@ from app.service import Service
 from pages import endpoint_actions
 from pages.acting import Acting
 from pages.calling import snippets
+from pages.deploy import deploy, of_base
 from pages.endpoints_table import endpoints_table, row
 from pages.frame import DeviceBox, Visitor, frame
 from pages.live import Panel, Poll
@@ -44,8 +45,10 @@ class InferencePage:
         self._device = device
         with box("pw-head pw-head-plain", "header"), box("pw-row pw-between"):
             text("Inference", "pw-h1", "h1")
-            again = ui.button("Refresh", icon="sym_o_refresh", color=None, on_click=self.refresh)
-            again.props("no-caps outline")
+            with box("pw-row"):
+                again = ui.button("Refresh", icon="sym_o_refresh", color=None)
+                again.props("no-caps outline").on_click(self.refresh)
+                self._draw_bases()
         self._acting = Acting(
             visitor=self._visitor, service=self._service, place=box(), done=self._acted
         )
@@ -53,6 +56,18 @@ class InferencePage:
             self._list = Panel(self._draw, self._shown)
             self._call = Panel(self._draw_call, self._names)
         Poll(self._look)
+
+    def _draw_bases(self) -> None:
+        """A menu of the base models: one that was added can be tried before anything is trained."""
+        caller = self._visitor.caller
+        if "deploy" not in caller.capabilities:
+            return
+        models = self._service.training_models(caller).items
+        opener = ui.button("Deploy a base model", icon="sym_o_add")
+        with opener.props("no-caps unelevated"), ui.menu():
+            for name in (one.name for one in models if not one.simulated):
+                item = ui.menu_item(name).classes("pw-item").mark(f"deploy-{name}")
+                item.on_click(lambda name=name: deploy(self._acting, of_base(name)))
 
     async def refresh(self) -> None:
         """Read again and show what has changed; an open menu of a row stays open."""

@@ -39,6 +39,7 @@ def row(job: JobItem, caller: Caller) -> dict[str, Any]:
         "round": f"round {label(job, 'round')}" if label(job, "round") else "",
         "model": model(job) or words.DASH,
         "created": job.created_at,
+        "over": job.finished_at is not None,
         "took": words.duration(seconds_between(job.created_at, job.finished_at)),
         "menu": menu(job, caller),
     }
@@ -90,7 +91,6 @@ COLUMNS = [
     column("run", "Run"),
     column("model", "Model"),
     column("created", "Created"),
-    column("took", "Took", "right"),
     column("menu", "", "right"),
 ]
 LINK = (
@@ -110,8 +110,10 @@ CELLS = {
     "status": f'<div class="pw-row" style="gap: 6px">{STATUS}{SIMULATED}</div>{REASON}',
     "run": f'{RUN_LINK}<span class="pw-l2">{{{{ props.row.round }}}}</span>',
     "model": '<span class="pw-nowrap">{{ props.row.model }}</span>',
-    "created": f'<span class="pw-2 pw-nowrap">{CREATED}</span>',
-    "took": '<span class="pw-nowrap">{{ props.row.took }}</span>',
+    "created": (
+        f'<span class="pw-2 pw-nowrap">{CREATED}</span>'
+        '<span v-if="props.row.over" class="pw-l2 pw-nowrap">took {{ props.row.took }}</span>'
+    ),
     "menu": ROW_MENU,
 }
 CARD = (

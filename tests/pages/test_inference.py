@@ -67,6 +67,19 @@ async def test_nothing_deployed_says_what_to_do(console: User) -> None:
     await console.should_not_see(ui.table)
 
 
+async def test_a_base_model_is_deployed_by_itself(console: User, store: Store) -> None:
+    await console.open("/inference")
+    await console.should_not_see("sim/student")
+    console.find(marker="deploy-SmolLM2-135M-Instruct").click()
+    await console.should_see("Deploy SmolLM2-135M-Instruct?")
+    await console.should_not_see(marker="with-base")
+    confirm(console)
+    await until(lambda: console.back_history and "/inference/" in console.back_history[-1])
+    with store.read() as session:
+        (job,) = session.exec(select(Job).where(Job.type == "inference")).all()
+    assert job.spec["version"] == "SmolLM2-135M-Instruct"
+
+
 async def test_a_row_says_state_use_and_address_and_a_snippet_calls_it(deployed: User) -> None:
     await deployed.open("/inference")
     tuned, base = rows(deployed)
