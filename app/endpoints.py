@@ -29,7 +29,7 @@ from app.errors import (
 from app.job_status import ACTIVE
 from app.pending import asked_of_jobs
 from data.home import Home
-from data.tables import EndpointCall, Job, JobControl
+from data.tables import EndpointUse, Job, JobControl
 
 KIND = "inference"
 FIELDS = {"type", "request_id", "spec"}
@@ -201,13 +201,13 @@ def _inside(row: Job, now: Shown, used: Mapping[str, Any]) -> shapes.Inference:
 
 def _usage(session: Session, jobs: Sequence[str]) -> dict[str, dict[str, Any]]:
     sums = (
-        func.count(),
-        func.sum(EndpointCall.tokens_in),
-        func.sum(EndpointCall.tokens_out),
-        func.max(EndpointCall.at),
+        func.sum(EndpointUse.calls),
+        func.sum(EndpointUse.tokens_in),
+        func.sum(EndpointUse.tokens_out),
+        func.max(EndpointUse.last_at),
     )
-    columns: Any = (EndpointCall.job, *sums)
-    query = select(*columns).where(col(EndpointCall.job).in_(jobs)).group_by(col(EndpointCall.job))
+    columns: Any = (EndpointUse.job, *sums)
+    query = select(*columns).where(col(EndpointUse.job).in_(jobs)).group_by(col(EndpointUse.job))
     names = ("calls", "tokens_in", "tokens_out", "last_call_at")
     return {job: dict(zip(names, found, strict=True)) for job, *found in session.exec(query)}
 

@@ -75,18 +75,20 @@ MIGRATIONS: dict[int, Iterable[str]] = {
             created_at VARCHAR NOT NULL,
             done_at VARCHAR)""",
         "CREATE INDEX ix_jobcontrol_job ON jobcontrol (job)",
-        """CREATE TABLE endpointcall (
+        """CREATE TABLE endpointuse (
             id INTEGER NOT NULL PRIMARY KEY,
             project_id VARCHAR NOT NULL,
             job VARCHAR NOT NULL,
+            hour VARCHAR NOT NULL,
             actor VARCHAR NOT NULL,
             kind VARCHAR NOT NULL,
             status VARCHAR NOT NULL,
+            calls INTEGER NOT NULL,
             tokens_in INTEGER NOT NULL,
             tokens_out INTEGER NOT NULL,
             seconds FLOAT NOT NULL,
-            at VARCHAR NOT NULL)""",
-        "CREATE INDEX endpointcall_job_at ON endpointcall (job, at)",
+            last_at VARCHAR NOT NULL,
+            UNIQUE (job, hour, actor, kind, status))""",
     ),
 }
 

@@ -463,20 +463,22 @@ class JobControl(SQLModel, table=True):
     done_at: str | None = None
 
 
-class EndpointCall(SQLModel, table=True):
-    """One call of a deployed version: who asked, how much, how long; never what was said."""
+class EndpointUse(SQLModel, table=True):
+    """The calls of a deployed version in one hour: who asked, how much; never what was said."""
 
-    __table_args__ = (Index("endpointcall_job_at", "job", "at"),)
+    __table_args__ = (UniqueConstraint("job", "hour", "actor", "kind", "status"),)
     id: int | None = Field(default=None, primary_key=True)
     project_id: str
     job: str
+    hour: str  # such as "2026-11-30T17", in UTC
     actor: str
     kind: str  # chat | completion
     status: str  # answered | broken (the caller left, or the engine failed)
+    calls: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
     seconds: float = 0.0
-    at: str = Field(default_factory=now)
+    last_at: str = Field(default_factory=now)
 
 
 class Step(SQLModel, table=True):

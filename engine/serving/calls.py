@@ -1,4 +1,4 @@
-"""One call of a deployed version: its usage as a row, and its chunks for whoever may leave."""
+"""One call of a deployed version: its usage, added to its hour, and its chunks for whoever may leave."""
 
 import threading
 import time
@@ -6,36 +6,40 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
+from sqlmodel import Session, select
+
 from data.store import Store
-from data.tables import EndpointCall, Job
+from data.tables import EndpointUse, Job, now
 from engine.errors import RequestRefused
 from engine.serving.bodies import CHAT
 
 
 class Call:
-    """Writes one row when it ends; a request that was refused leaves none."""
+    """Counts itself when it ends; a request that was refused does not count."""
 
     def __init__(self, *, store: Store, job: Job, actor: str, route: str) -> None:
         self._store = store
-        self._row = EndpointCall(
+        self._use = EndpointUse(
             project_id=job.project_id,
             job=job.id,
+            hour="",
             actor=actor,
             kind="chat" if route == CHAT else "completion",
             status="answered",
+            calls=1,
         )
         self._began = 0.0
 
     def used(self, usage: Mapping[str, Any]) -> None:
         """What the answer says of its tokens."""
-        self._row.tokens_in = int(usage.get("prompt_tokens") or 0)
-        self._row.tokens_out = int(usage.get("completion_tokens") or 0)
+        self._use.tokens_in = int(usage.get("prompt_tokens") or 0)
+        self._use.tokens_out = int(usage.get("completion_tokens") or 0)
 
     def saw(self, chunk: Mapping[str, Any]) -> None:
         """What a chunk says of the tokens so far; one with text is about a token where it says none."""
-        row, usage = self._row, chunk.get("usage") or {}
-        row.tokens_in = int(usage.get("prompt_tokens") or row.tokens_in)
-        row.tokens_out = int(usage.get("completion_tokens") or row.tokens_out + _has_text(chunk))
+        use, told = self._use, chunk.get("usage") or {}
+        use.tokens_in = int(told.get("prompt_tokens") or use.tokens_in)
+        use.tokens_out = int(told.get("completion_tokens") or use.tokens_out + _has_text(chunk))
 
     def __enter__(self) -> Self:
         self._began = time.monotonic()
@@ -49,10 +53,26 @@ class Call:
     ) -> None:
         if isinstance(error, RequestRefused):
             return
-        row = self._row
-        row.status = "answered" if error is None else "broken"
-        row.seconds = time.monotonic() - self._began
-        self._store.post(lambda s: s.add(row))
+        use = self._use
+        use.status = "answered" if error is None else "broken"
+        use.seconds = time.monotonic() - self._began
+        use.last_at = now()
+        use.hour = use.last_at[: len("2026-11-30T17")]
+        self._store.post(lambda s: _add(s, use))
+
+
+def _add(s: Session, one: EndpointUse) -> None:
+    """Add one call to what its caller has used in that hour."""
+    same = ("job", "hour", "actor", "kind", "status")
+    where = [getattr(EndpointUse, name) == getattr(one, name) for name in same]
+    known = s.exec(select(EndpointUse).where(*where)).first()
+    if known is None:
+        s.add(one)
+        return
+    for name in ("calls", "tokens_in", "tokens_out", "seconds"):
+        setattr(known, name, getattr(known, name) + getattr(one, name))
+    known.last_at = one.last_at
+    s.add(known)
 
 
 def counted(

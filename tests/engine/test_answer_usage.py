@@ -10,7 +10,7 @@ from sqlmodel import select
 from app.access import PROJECT, Access
 from data.home import open_home
 from data.store import Store
-from data.tables import EndpointCall, Job
+from data.tables import EndpointUse, Job
 from engine.serving.answers import Shaper
 from engine.serving.bodies import CHAT, COMPLETIONS
 from engine.serving.calls import Call, counted
@@ -55,7 +55,7 @@ def used(store: Store) -> tuple[int, int]:
     """Tokens in and out of the call on record."""
     store.write(lambda session: None)  # what was posted before is written now
     with store.read() as session:
-        call = session.exec(select(EndpointCall)).one()
+        call = session.exec(select(EndpointUse)).one()
         return call.tokens_in, call.tokens_out
 
 
@@ -75,3 +75,13 @@ def test_only_the_last_chunk_tells_the_usage_and_only_where_it_is_wanted(store: 
     whole = {"prompt_tokens": 34, "completion_tokens": 4, "total_tokens": 38}
     assert told == [None] * len(PIECES) + [whole]
     assert all("usage" not in chunk for chunk in heard(store, CHAT, 9, wants_usage=False))
+
+
+def test_the_calls_of_an_hour_are_one_row_for_each_caller(store: Store) -> None:
+    """However many there are, so that reading what was used takes no time."""
+    for _ in range(3):
+        heard(store, CHAT, 2, wants_usage=False)
+    assert used(store) == (3 * 34, 3)
+    with store.read() as session:
+        use = session.exec(select(EndpointUse)).one()
+    assert (use.calls, use.status, use.actor) == (3, "broken", "ann")

@@ -11,7 +11,7 @@ from app.access import PROJECT
 from app.errors import ServiceError
 from data.files import write_manifest
 from data.home import Home
-from data.tables import EndpointCall, Harness, Job
+from data.tables import EndpointUse, Harness, Job, now
 from tests.sample_run import HARNESS, MODEL
 
 SYSTEM = "Answer with the number alone."
@@ -92,9 +92,10 @@ def deploy_version(
             result={"state": state, "engine": "transformers-cpu-float32"},
         )
     )
-    call = {"project_id": PROJECT, "job": job, "actor": "owner", "kind": "chat"}
-    for _ in range(calls):
-        session.add(EndpointCall(**call, status="answered", tokens_in=1200, tokens_out=34))
+    if calls:
+        used = {"calls": calls, "tokens_in": 1200 * calls, "tokens_out": 34 * calls}
+        who = {"project_id": PROJECT, "job": job, "actor": "owner", "kind": "chat"}
+        session.add(EndpointUse(**who, **used, hour=now()[:13], status="answered"))
 
 
 def lay_checkpoints(home: Home, session: Session) -> None:

@@ -18,7 +18,7 @@ from sqlmodel import select
 
 from app.admin import call_admin
 from data.home import open_home
-from data.tables import EndpointCall, Lease, now
+from data.tables import EndpointUse, Lease, now
 from engine.types import ModelRef
 from tests.models import lay_base
 from tests.published_client import install
@@ -176,14 +176,14 @@ def test_whoever_leaves_ends_the_answer(place: Place, base: ModelRef) -> None:
     stream = place.client().chat.completions.create(model=base.base, stream=True, **asked)
     next(iter(stream))
     stream.close()
-    broken = select(EndpointCall).where(EndpointCall.status == "broken")
-    (call,) = place.server.wait_for(broken, 20)
-    assert call.tokens_out < 1000 and call.tokens_in > 8
+    broken = select(EndpointUse).where(EndpointUse.status == "broken")
+    (used,) = place.server.wait_for(broken, 20)
+    assert used.calls == 1 and used.tokens_out < 1000 and used.tokens_in > 8
 
     path, body = "/chat/completions", {"model": base.base, **asked}
     with pytest.raises(httpx.ReadTimeout):
         place.rest("POST", path, body, timeout=0.5)
-    eventually(lambda: len(place.server.read(broken)) == 2, 20)
+    eventually(lambda: sum(one.calls for one in place.server.read(broken)) == 2, 20)
 
 
 def test_the_published_client_deploys_generates_pauses_and_wakes(
