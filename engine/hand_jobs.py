@@ -88,11 +88,13 @@ class HandJobs:
         return time.monotonic() < self._rests.get(job, (0, 0.0))[1]
 
     def _why_waits(self, job: Job, run: str | None) -> str | None:
-        """What a job waits for: the device, or the hours in which work may start."""
+        """What a job waits for: the device, the hours in which work may start, memory."""
         held_by = run or self.holder or self._older_run(job)
         if held_by is not None:
             return f"{WAITS}, held by {held_by}"
-        return (self._bench.machine.why_closed() or None) if job.status == "queued" else None
+        machine = self._bench.machine
+        closed = machine.why_closed() if job.status == "queued" else ""
+        return closed or machine.why_no_room(job)
 
     def _older_run(self, job: Job) -> str | None:
         """A live run that has waited longer and takes the device in this turn."""
@@ -102,7 +104,7 @@ class HandJobs:
             Run.state == "starting",
             Run.mode == "live",
             Run.created_at < job.created_at,
-            col(Run.reason).startswith(WAITS),
+            col(Run.reason).startswith(f"{WAITS}, "),  # one that waits for memory holds up nobody
         )
         with self._bench.store.read() as session:
             return session.exec(query.order_by(INSERTED)).first()

@@ -1,16 +1,17 @@
 """The machine that a server has: where it trains and serves, and what may begin there now."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 from sqlmodel import Session, col, select
 
 from data.home import Home
-from data.job_places import ROWS
+from data.job_places import ROWS, jobs_folder
 from data.store import Reader
-from data.tables import Checkpoint, Run
+from data.tables import Checkpoint, Job, Run
 from engine.facts import Facts, JobFacts, Library
 from engine.models import simulated
 from engine.needs import Need, rows_need, run_need
@@ -65,9 +66,13 @@ class Machine:
         with self._store.read() as session:
             return why_not_now(read_hours_set(session))
 
-    def why_no_room(self, run: Run) -> str | None:
-        """Why a run has to wait for memory, with who holds it; None when it need not."""
-        need = self.need(run.domain, run.base_model, run.config)
+    def why_no_room(self, work: Run | Job) -> str | None:
+        """Why a run or a training by hand has to wait for memory, with who holds it; None when it
+        need not."""
+        if isinstance(work, Job):
+            need = self._need_of_rows(work.spec, jobs_folder(self._home) / work.id)
+        else:
+            need = self.need(work.domain, work.base_model, work.config)
         if need is None:
             return None
         spot = self._spots.one(self._read_places().train_device)
@@ -179,7 +184,7 @@ class Machine:
         if work.base_model in simulated.MODELS:
             return 0
         if isinstance(work, JobFacts):
-            need = self._need_of_job(work)
+            need = self._need_of_rows(work.spec, work.folder)
         else:
             with self._store.read() as session:
                 row = session.get_one(Run, work.id)
@@ -188,11 +193,12 @@ class Machine:
             return None
         return need.expected if phase == "train" else need.least
 
-    def _need_of_job(self, job: JobFacts) -> Need | None:
+    def _need_of_rows(self, spec: Mapping[str, Any], folder: Path) -> Need | None:
+        """What a training by hand takes, of which the spec and the folder are given."""
         kind, precision = self._kind()
-        lora, rows = job.spec.get("lora") or {}, job.folder / ROWS
         try:
-            return rows_need(self._home.models, job.base_model, lora, rows, kind, precision)
+            lora, base = spec.get("lora") or {}, spec["base_model"]
+            return rows_need(self._home.models, base, lora, folder / ROWS, kind, precision)
         except (ValueError, KeyError, TypeError, OSError):  # the job itself says what is wrong
             return None
 

@@ -35,6 +35,10 @@ FindBase = Callable[[str], ModelRef]
 IDLE_MINUTES = 10.0
 
 
+# The tokens so far in each chunk, for whoever leaves before the last.
+USAGE = {"include_usage": True, "continuous_usage_stats": True}
+
+
 class Endpoints:
     """Lends answers to the doors (`Completions` of engine/types.py) and keeps their jobs' rows."""
 
@@ -105,7 +109,7 @@ class Endpoints:
         row, asked = self._open(job, route, body)
         options = body.get("stream_options") or {}
         wants_usage = isinstance(options, dict) and options.get("include_usage") is True
-        asked |= {"stream": True, "stream_options": {"include_usage": True}}
+        asked |= {"stream": True, "stream_options": USAGE}
         call = Call(store=self._store, job=row, actor=actor, route=route)
 
         def chunks() -> Iterator[dict[str, Any]]:

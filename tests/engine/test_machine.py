@@ -9,7 +9,7 @@ import pytest
 from app.errors import Conflict
 from data.job_places import ROWS
 from data.memory import memory
-from data.tables import Checkpoint, Child, Round, Run, Setting, Step
+from data.tables import Checkpoint, Child, Job, Round, Run, Setting, Step
 from engine import spots, timetable
 from engine.facts import JobFacts, read_facts
 from engine.machine import Machine
@@ -92,7 +92,7 @@ def test_rows_by_hand_are_reckoned_with_as_long_as_they_are(narrow):
         secret=b"",
         simulated=False,
         base_model="SmolLM2-135M-Instruct",
-        spec={"lora": {"batch_size": 4}},
+        spec={"base_model": "SmolLM2-135M-Instruct", "lora": {"batch_size": 4}},
         home=pawl.home,
     )
     asleep = []
@@ -102,6 +102,21 @@ def test_rows_by_hand_are_reckoned_with_as_long_as_they_are(narrow):
         (job.folder / ROWS).write_text(json.dumps(row) + "\n")
         with machine.phase(job, "train"):
             assert asleep == all_asleep
+
+
+def test_a_training_by_hand_that_lacks_memory_waits_for_it(narrow, monkeypatch):
+    pawl, machine = narrow
+    rows = [{"messages": [{"role": "user", "content": "2 + 2 = ?"}], "completion": "4"}]
+    spec = {"base_model": "SmolLM2-135M-Instruct", "data": {"rows": rows}}
+    made = pawl.service.submit_job(OWNER, {"type": "train", "spec": spec})
+    with pawl.store.read() as session:
+        job = session.get_one(Job, made.job_id)
+    monkeypatch.setattr(spots, "memory", lambda: (24 * GB, 4 * GB))
+    assert Machine(pawl.store, pawl.home, LIBRARY, "cpu").why_no_room(job) is None
+    monkeypatch.setattr(spots, "memory", lambda: (24 * GB, GB))
+    assert machine.why_no_room(job).startswith("waits for the device: needs ")
+    pawl.engine.tick()
+    assert "of main memory is free" in pawl.service.job(OWNER, job.id).reason
 
 
 def test_an_idle_worker_ends_for_a_process_that_serves(narrow):

@@ -18,7 +18,7 @@ from sqlmodel import select
 
 from app.admin import call_admin
 from data.store import Store
-from data.tables import Child, Job
+from data.tables import Child, EndpointUse, Job
 from engine.children import start_child
 from engine.errors import HostGone, Interrupted, ModelUnavailable, ProbeFailed, RequestRefused
 from engine.models.registry import with_adapter
@@ -400,6 +400,7 @@ def test_deployed_versions_answer_by_vllm_of_which_nothing_outlives_a_killed_ser
         one, other = deployed_answers(server)
         assert gap(one, other) > 1e-3
         assert {job.result["engine"] for job in server.read(INFERENCE)} == {"vllm-cpu-float32"}
+        whoever_leaves_has_used_the_prompt(server)
         leader = server.read(select(Child).where(Child.purpose == "serving"))[0].pid
         assert len(group_of(leader)) >= 3
     finally:
@@ -428,6 +429,21 @@ def deployed_answers(server: Server) -> list[tuple[float, ...]]:
     url = f"{server.url}/v1"
     with httpx.Client(base_url=url, headers=headers, timeout=timeout, trust_env=False) as client:
         return [deployed(client, f"{RUN}/{name}") for name in ("candidate-1", "base")]
+
+
+def whoever_leaves_has_used_the_prompt(server: Server) -> None:
+    key = server.home.owner_key.read_text().strip()
+    body = {**SHORT, "max_tokens": 4000, "model": f"{RUN}/base", "stream": True}
+    with httpx.stream(
+        "POST",
+        f"{server.url}/v1/chat/completions",
+        json=body,
+        headers={"Authorization": f"Bearer {key}"},
+        timeout=60,
+    ) as answer:
+        next(line for line in answer.iter_lines() if '"content":"' in line.replace(": ", ":"))
+    (used,) = server.wait_for(select(EndpointUse).where(EndpointUse.status == "broken"), 20)
+    assert used.tokens_in > 8 and 1 <= used.tokens_out < 4000
 
 
 def deployed(client: httpx.Client, version: str) -> tuple[float, ...]:
