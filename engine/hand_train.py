@@ -15,7 +15,7 @@ from engine.facts import JobFacts, Tools, derived_seed
 from engine.hand_suite import suite_of
 from engine.identity import harness_hash, version_hash
 from engine.lint import check_training
-from engine.rounds.train import folder_size, show
+from engine.rounds.train import bring_back, folder_size, show
 from engine.types import Harness, LoraSettings, ModelRef, TrainJob, as_dict
 from engine.versions import model_of
 
@@ -77,7 +77,7 @@ def record(
             training=training,
             simulated=job.simulated,
         )
-    known.deleted_at = None  # an equal training has brought it back
+    bring_back(known)
     session.add(known)
     _record_version(session, job, model, Harness(**result["harness"]), training["rows_used"])
     row = session.get_one(Job, job.id)

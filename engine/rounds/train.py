@@ -92,7 +92,7 @@ def _record_checkpoint(
     assert model.adapter_hash is not None
     known = session.get(Checkpoint, model.adapter_hash)
     if known is not None:
-        known.deleted_at = None  # an equal training has brought it back
+        bring_back(known)
         session.add(known)
         return
     query = select(Job).where(Job.run == run.id, Job.round == round_)
@@ -135,6 +135,12 @@ def show(tools: Tools, point: TrainProgress) -> None:
             role="student",
             tool="train",
         )
+
+
+def bring_back(checkpoint: Checkpoint) -> None:
+    """An equal training has made it once more; a name that was given to a deleted one is gone."""
+    if checkpoint.deleted_at is not None:
+        checkpoint.name, checkpoint.deleted_at = None, None
 
 
 def folder_size(folder: Path) -> int:

@@ -11,10 +11,11 @@ import pytest
 from sqlmodel import select
 
 from app import hand_jobs
+from data.cleaning import delete_checkpoint
 from data.disk import Room
 from data.files import MANIFEST
 from data.job_places import job_folder
-from data.tables import Evaluation, Job, JobControl, Sample
+from data.tables import Checkpoint, Evaluation, Job, JobControl, Sample
 from engine import disk
 from engine.hand_train import STATE
 from engine.splits import draw
@@ -143,6 +144,17 @@ def test_a_full_disk_is_waited_for_with_nothing_lost(
         assert pawl.engine._hand.holder is None, "it does not rest between two tries"
         pawl.engine._hand._rests.clear()  # as if its time had come
         assert finish(pawl, job).status == "completed" and not begun.exists()
+
+
+def test_a_checkpoint_made_once_more_has_no_name_of_before(tmp_path: Path) -> None:
+    with instance(tmp_path / "home") as pawl:
+        first = finish(pawl, submit(pawl, ["What is 2 + 3?"], **SEEDED)).result["checkpoint"]
+        pawl.store.write(lambda s: setattr(s.get_one(Checkpoint, first), "name", "mine"))
+        delete_checkpoint(pawl.store, pawl.home, first)
+        again = finish(pawl, submit(pawl, ["What is 2 + 3?"], **SEEDED)).result["checkpoint"]
+        with pawl.store.read() as session:
+            made = session.get_one(Checkpoint, again)
+            assert again == first and (made.name, made.deleted_at) == (None, None)
 
 
 def test_one_that_waits_for_its_model_holds_up_nobody_and_can_be_stopped(tmp_path: Path) -> None:
