@@ -15,15 +15,38 @@ from data.snapshot import DatabaseRefused
 
 def run_command(args: argparse.Namespace, home: Home) -> int:
     """Carry out one command; 1 when it was refused, with the reason on stderr."""
+    step = STEPS[f"{args.command} {args.action}"]
+    return carry_out(lambda: step(args, home), interrupted="Nothing was changed.")
+
+
+def carry_out(
+    step: Callable[[], int | None],
+    *,
+    also: tuple[type[Exception], ...] = (),
+    interrupted: str | None = None,
+    unanswered: str | None = None,
+) -> int:
+    """What a step gives, else 0; 1 when it was refused, with the reason on stderr.
+
+    `also` are refusals beside those of the service and the database. Somebody who interrupts it,
+    or waits in vain for the server, reads what is given for that.
+    """
+    refusals: tuple[type[Exception], ...] = (ServiceError, DatabaseRefused, *also)
     try:
-        STEPS[f"{args.command} {args.action}"](args, home)
-    except (ServiceError, DatabaseRefused) as refused:
+        return step() or 0
+    except refusals as refused:
         print(refused, file=sys.stderr)
         return 1
-    except (KeyboardInterrupt, EOFError):
-        print("\nNothing was changed.", file=sys.stderr)
+    except TimeoutError:
+        if unanswered is None:
+            raise
+        print(unanswered, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        if interrupted is None:
+            raise
+        print(f"\n{interrupted}", file=sys.stderr)
         return 130
-    return 0
 
 
 def _key_create(args: argparse.Namespace, home: Home) -> None:
@@ -111,8 +134,11 @@ def _password(args: argparse.Namespace, name: str) -> str:
         return sys.stdin.readline().rstrip("\r\n")
     if not sys.stdin.isatty():
         raise InvalidRequest("no terminal to ask for the password: give --password-stdin")
-    password = getpass.getpass(f"Password of {name}: ")
-    if getpass.getpass("Again: ") != password:
+    try:
+        password, again = (getpass.getpass(ask) for ask in (f"Password of {name}: ", "Again: "))
+    except EOFError:  # Ctrl-D means what Ctrl-C does
+        raise KeyboardInterrupt from None
+    if again != password:
         raise InvalidRequest("password: the two differ")
     return password
 

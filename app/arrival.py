@@ -18,6 +18,7 @@ from app.settings import Network, Proxy
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?")
 API = re.compile(r"/(v1|api|mcp)(/|$)")
+LARGEST_BODY = 256 * 1024  # bytes; the longest brief takes 48,000 in its longest spelling
 MCP_PATH = "/v1/agent-runs/rsi/mcp"
 PREFIX_HEADER = b"x-forwarded-prefix"  # what NiceGUI puts before every address in a page
 FORWARDED = (b"x-forwarded-", b"forwarded")

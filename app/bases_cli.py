@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from app.administration import Commands, administer
-from app.administration_cli import print_table
-from app.errors import InvalidRequest, ServiceError
+from app.administration_cli import carry_out, print_table
+from app.errors import InvalidRequest
 from data.home import Home
 from data.sizes import as_text
-from data.snapshot import DatabaseRefused
 from data.store import Store
 
 Say = Callable[[str], None]
@@ -63,20 +62,13 @@ def run_command(
     The files are worked on in this process, so that a long copy holds up no server; whether
     somebody still needs a base is asked of the one that runs.
     """
-    try:
-        if args.action == "add-base":
-            _add(args, port)
-        elif args.action == "list-bases":
-            _list(port)
-        else:
-            _remove(args, home, port, more)
-    except (ServiceError, DatabaseRefused, ValueError) as refused:
-        print(refused, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nInterrupted. The same command goes on with a download.", file=sys.stderr)
-        return 130
-    return 0
+    steps = {
+        "add-base": lambda: _add(args, port),
+        "list-bases": lambda: _list(port),
+        "remove-base": lambda: _remove(args, home, port, more),
+    }
+    interrupted = "Interrupted. The same command goes on with a download."
+    return carry_out(steps[args.action], also=(ValueError,), interrupted=interrupted)
 
 
 def _add(args: argparse.Namespace, port: BasesPort) -> None:

@@ -3,14 +3,16 @@
 import math
 import sqlite3
 import threading
-from contextlib import closing
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
 from sqlmodel import Session
 
 from app.access import PROJECT, WORKSPACE
+from app.opened import Opened
 from app.people import OWNER
+from app.service import Service
 from data import replay
 from data.cassette import Cassette, CassetteRefused, read_cassette, write_cassette
 from data.home import Home
@@ -47,6 +49,17 @@ def export(home: Home, run: str, file: Path) -> str:
 def load(file: Path) -> Cassette:
     """A cassette that fits this Pawl; CassetteRefused with what does not."""
     return read_cassette(file, PROJECT, WORKSPACE)
+
+
+def begin_replay(
+    recorded: Cassette, speed: float, pawl: Opened, ends: ExitStack
+) -> tuple[Service, "Player"]:
+    """A service that only shows, and a player in the engine's place; `ends` stops them."""
+    player = Player(pawl.store, recorded, speed)
+    ends.callback(player.stop)
+    reader = Reader(pawl.home.database)  # whoever asks: what was recorded alone is written
+    ends.callback(reader.close)
+    return Service(reader, title(recorded, speed)), player
 
 
 class Player:

@@ -34,16 +34,13 @@ def commands(store: Store, home: Home) -> dict[str, Callable[..., Any]]:
             checkpoint_import.check_name(session, home, name)
 
     def record(name: str | None, taken: dict[str, Any]) -> dict[str, Any]:
-        made: dict[str, Any] = store.write(
-            lambda s: checkpoint_import.record(s, LOCAL_OWNER, home, name, taken)
-        )
-        return made
+        return store.write(lambda s: checkpoint_import.record(s, LOCAL_OWNER, home, name, taken))
 
     def delete(reference: str, dry_run: bool) -> dict[str, Any]:
         with store.read() as session:
             _, item = find_checkpoint(session, LOCAL_OWNER, home, reference)
         checkpoint, for_all = item.checkpoint_id, reference == item.checkpoint_id
-        done = checkpoint_removal.delete(store, LOCAL_OWNER, home, checkpoint, (), dry_run, for_all)
+        done = checkpoint_removal.delete(store, LOCAL_OWNER, home, checkpoint, dry_run, for_all)
         return done.model_dump() | {"id": checkpoint}
 
     return {

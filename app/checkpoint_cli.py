@@ -2,19 +2,17 @@
 
 import argparse
 import shutil
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from app.administration import Commands, administer
-from app.administration_cli import print_table
+from app.administration_cli import carry_out, print_table
 from app.checkpoint_card import card
 from app.errors import InvalidRequest, ServiceError
 from data.home import Home
 from data.sizes import as_text
-from data.snapshot import DatabaseRefused
 from data.store import Store
 
 
@@ -64,18 +62,12 @@ class Desk:
 
 def run_command(args: argparse.Namespace, desk: Desk) -> int:
     """Carry out one command; 1 when it was refused, with the reason on stderr."""
-    try:
-        STEPS[args.action](args, desk)
-    except (ServiceError, DatabaseRefused, ValueError) as refused:
-        print(refused, file=sys.stderr)
-        return 1
-    except TimeoutError:
-        print("no answer yet: see `run.py checkpoint list` and the server's log", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nInterrupted; nothing half done is left in place.", file=sys.stderr)
-        return 130
-    return 0
+    return carry_out(
+        lambda: STEPS[args.action](args, desk),
+        also=(ValueError,),
+        interrupted="Interrupted; nothing half done is left in place.",
+        unanswered="no answer yet: see `run.py checkpoint list` and the server's log",
+    )
 
 
 def _import(args: argparse.Namespace, desk: Desk) -> None:

@@ -23,7 +23,6 @@ def delete(
     caller: Caller,
     home: Home,
     checkpoint: str,
-    protected: Collection[str],
     dry: bool,
     for_all: bool = True,
 ) -> shapes.Deletion:
@@ -35,7 +34,7 @@ def delete(
     with store.read() as session:
         _find(session, caller, checkpoint)
         sharing = _sharing(session, caller, checkpoint)
-        reason = _why_kept(session, caller, checkpoint, protected)
+        reason = _why_kept(session, caller, checkpoint)
     if reason is None and not for_all and len(set(sharing.values())) > 1:
         reason = f"{' and '.join(sharing)} have the same files; its id deletes it for all of them"
     if reason is not None:
@@ -43,7 +42,7 @@ def delete(
     freed = size_of(home.checkpoints / checkpoint)
     if not dry:
         try:
-            delete_checkpoint(store, home, checkpoint, protected)
+            delete_checkpoint(store, home, checkpoint)
         except CheckpointInUse as used:
             raise InUse(f"checkpoint {checkpoint} stays: {used}") from None
     status = "RUNNING" if dry else _state(home, checkpoint)
@@ -99,12 +98,10 @@ def _is_ours(session: Session, caller: Caller, checkpoint: str) -> bool:
     return session.exec(query).first() is not None
 
 
-def _why_kept(
-    session: Session, caller: Caller, checkpoint: str, protected: Collection[str]
-) -> str | None:
+def _why_kept(session: Session, caller: Caller, checkpoint: str) -> str | None:
     """Equal trainings share a checkpoint, so that another project may have the same."""
     others = Version.project_id != caller.project_id
     query = select(Version.id).where(Version.adapter == checkpoint, others)
     if session.exec(query).first() is not None:
         return "another project has the same"
-    return why_in_use(session, checkpoint, protected)
+    return why_in_use(session, checkpoint)

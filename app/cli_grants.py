@@ -94,8 +94,7 @@ class CliGrants:
                 session.add(grant)
             return Answer(status=grant.status)
 
-        answer: Answer = self._store.write(change)
-        return answer
+        return self._store.write(change)
 
     def look(self, grant_id: str) -> Asked:
         """A grant as a signed-in person sees it; NotFound for an unknown one."""
@@ -116,8 +115,7 @@ class CliGrants:
             raise InvalidRequest(
                 f"this is not the code in the terminal; {asked.attempts_left} more tries"
             )
-        found: Asked = asked
-        return found
+        return asked
 
     def deny(self, caller: Caller, grant_id: str) -> Asked:
         """Refuse it."""
@@ -129,8 +127,7 @@ class CliGrants:
             session.add(grant)
             return _asked(grant)
 
-        asked: Asked = self._store.write(change)
-        return asked
+        return self._store.write(change)
 
 
 def _start(grant: CliGrant, session: Session) -> None:

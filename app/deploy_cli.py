@@ -6,7 +6,7 @@ import time
 
 from app.admin import call_admin
 from app.administration import LOCAL_OWNER
-from app.errors import ServiceError
+from app.administration_cli import carry_out
 from app.job_shapes import JobItem
 from app.service import Service
 from data.home import Home
@@ -17,16 +17,14 @@ PATIENCE_SECONDS = 300.0  # until an endpoint has shown that it answers
 
 def run_command(args: argparse.Namespace, home: Home) -> int:
     """Deploy a version on the running server and wait until it answers; 1 when it does not."""
-    try:
-        given = {"version": args.version, "name": args.name}
-        job = str(call_admin(home.admin_socket, "deploy", **given))
-        item = _wait(home, job)
-    except ServiceError as refused:
-        print(refused, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nIt goes on: see it under Inference in the console.")
-        return 130
+    interrupted = "It goes on: see it under Inference in the console."
+    return carry_out(lambda: _deploy(args, home), interrupted=interrupted)
+
+
+def _deploy(args: argparse.Namespace, home: Home) -> int:
+    given = {"version": args.version, "name": args.name}
+    job = str(call_admin(home.admin_socket, "deploy", **given))
+    item = _wait(home, job)
     inference = item.inference
     assert inference is not None
     if item.status not in ("running", "starting", "queued"):

@@ -239,12 +239,12 @@ def check_port(home: Path, ports: range) -> Check:
     return Check(name="Port", state="broken", text=text, mend="choose another with --port")
 
 
-def is_free(port: int, host: str = "127.0.0.1") -> bool:
+def is_free(port: int) -> bool:
     """Whether a server could listen there now; connections that are dying do not count."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((host, port))
+            probe.bind(("127.0.0.1", port))
         except OSError:
             return False
     return True

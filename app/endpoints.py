@@ -1,7 +1,5 @@
 """Deployed versions as jobs: taken in, found by name, asked to pause, resume and wake."""
 
-import hashlib
-import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,13 +18,12 @@ from app.errors import (
     InUse,
     InvalidField,
     JobActionUnsupported,
-    JobNotFound,
     JobOver,
     ModelNotFound,
-    RequestConflict,
     Unsupported,
 )
 from app.job_status import ACTIVE
+from app.known_jobs import digest_of, find_job, known_request
 from app.pending import asked_of_jobs
 from data.home import Home
 from data.tables import EndpointUse, Job, JobControl
@@ -47,7 +44,8 @@ def deploy(
     """
     caller.need("deploy")
     request_id, spec = _checked(body)
-    again = _known_request(session, caller, request_id, body)
+    digest = digest_of(body)
+    again = known_request(session, caller, request_id, KIND, digest)
     if again is not None:
         return _started(again)
     target = find_target(session, caller, home, spec)
@@ -68,7 +66,7 @@ def deploy(
             "adapter": target.adapter,
             "harness": harness_of(session, target),
             "serving_profile": spec.get("serving_profile"),
-            "request": _digest(body),
+            "request": digest,
             "actor": caller.actor,
         },
     )
@@ -154,9 +152,7 @@ def model_named(session: Session, caller: Caller, name: object) -> Job:
 
 def endpoint_job(session: Session, caller: Caller, job: str) -> Job:
     """An inference job that may be called; JobNotFound for what is none of the caller's."""
-    row = session.get(Job, job)
-    if row is None or row.project_id != caller.project_id:
-        raise JobNotFound(f"there is no job {job}; see the list of jobs")
+    row = find_job(session, caller, job)
     if row.type != KIND:
         raise JobActionUnsupported(f"job {job} is a {row.type} job: only inference jobs are called")
     return row
@@ -259,23 +255,6 @@ def _checked(body: Mapping[str, Any]) -> tuple[str | None, dict[str, Any]]:
         if spec.get(name) is not None and not is_name(spec[name], 200):
             raise InvalidField(f"spec.{name}: give 1 to 200 characters")
     return request_id, spec
-
-
-def _known_request(
-    session: Session, caller: Caller, request_id: str | None, body: Mapping[str, Any]
-) -> Job | None:
-    if request_id is None:
-        return None
-    query = select(Job).where(Job.project_id == caller.project_id, Job.request_id == request_id)
-    found = session.exec(query).first()
-    if found is not None and (found.type != KIND or found.spec.get("request") != _digest(body)):
-        raise RequestConflict(f"request_id: {request_id} came before, with another body")
-    return found
-
-
-def _digest(body: Mapping[str, Any]) -> str:
-    text = json.dumps(body, sort_keys=True, ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _started(job: Job) -> shapes.JobStarted:

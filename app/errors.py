@@ -41,10 +41,14 @@ ServiceError
 from typing import Any
 
 LONGEST_MESSAGE = 1000  # characters; the client loses the code of a body of 8192 bytes or more
+BROKEN = "something broke in the server; its log says what"
 
 
 class ServiceError(Exception):
-    """Root of all refusals; the text is for people, `reason` a word that programs may act on."""
+    """Root of all refusals; the text is for people, `reason` a word that programs may act on.
+
+    By itself it is a fault of this server, told as BROKEN.
+    """
 
     status = 500
     code = "INTERNAL_SERVER_ERROR"

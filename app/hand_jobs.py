@@ -1,7 +1,6 @@
 """Trainings that people and agents submit without a loop: taken in, once for each request."""
 
 import hashlib
-import json
 import secrets
 from collections.abc import Mapping
 from typing import Any
@@ -13,6 +12,7 @@ from app import job_shapes as shapes
 from app.caller import Caller
 from app.deployable import is_name
 from app.errors import Conflict, InvalidTrainSpec, TrainRequestConflict, Unavailable
+from app.known_jobs import digest_of, known_request
 from app.start import queue_limit
 from app.train_spec import CheckedTraining, check_training, checked_tags, refuse_nulls
 from app.trainable import base_models
@@ -43,8 +43,8 @@ def submit_training(
     """
     caller.need("training.run")
     request_id = _checked_request(body)
-    digest = _digest(body)
-    again = _known(session, caller, request_id, digest)
+    digest = digest_of(body)
+    again = known_request(session, caller, request_id, KIND, digest, TrainRequestConflict)
     if again is not None:
         return _started(session, again)
     trained = checked_trainings(body, base_models(home))
@@ -76,19 +76,6 @@ def _checked_request(body: Mapping[str, Any]) -> str | None:
 
 def _fields() -> str:
     return ", ".join(sorted(FIELDS))
-
-
-def _known(session: Session, caller: Caller, request_id: str | None, digest: str) -> Job | None:
-    """The job that this request made before; TrainRequestConflict when it said something else."""
-    if request_id is None:
-        return None
-    query = select(Job).where(Job.project_id == caller.project_id, Job.request_id == request_id)
-    found = session.exec(query).first()
-    if found is not None and (found.type != KIND or found.spec.get("request") != digest):
-        raise TrainRequestConflict(
-            f"request_id: {request_id} came before with another body, as job {found.id}"
-        )
-    return found
 
 
 def checked_trainings(body: Mapping[str, Any], models: set[str]) -> list[CheckedTraining]:
@@ -166,7 +153,3 @@ def _started(session: Session, first: Job) -> shapes.JobStarted:
     jobs = [session.get_one(Job, name) for name in first.spec["trials"]]
     told = [shapes.JobStarted(job_id=job.id, type=job.type, status=job.status) for job in jobs]
     return told[0].model_copy(update={"trials": told if len(told) > 1 else None})
-
-
-def _digest(body: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()

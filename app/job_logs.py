@@ -12,7 +12,7 @@ from app.caller import Caller
 from app.errors import InvalidField, InvalidLimit, InvalidLogCursor
 from app.hand_results import is_simulated
 from app.job_status import ACTIVE
-from app.jobs import find_job
+from app.known_jobs import find_job
 from app.paging import NO_CURSOR
 from data.job_places import log_name
 from data.tables import Event, Job, Round, Run, Step, TrainPoint

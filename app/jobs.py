@@ -9,8 +9,9 @@ from app import endpoints, hand_results, paging
 from app import job_shapes as shapes
 from app.caller import Caller
 from app.control import control
-from app.errors import InvalidJobStatus, InvalidJobType, JobNotFound, JobOver
+from app.errors import InvalidJobStatus, InvalidJobType, JobOver
 from app.job_status import ACTIVE, STATUSES, status_of
+from app.known_jobs import find_job
 from app.live import progress_of
 from app.pending import asked_of_jobs, shown
 from app.shapes import Progress
@@ -40,14 +41,6 @@ def list_jobs(
     query = query if status is None else query.where(Job.status == status)
     rows, next_cursor = paging.newest_first(session, query, Job, limit, cursor)
     return shapes.JobPage(items=items(session, rows), next_cursor=next_cursor, observed_at=now())
-
-
-def find_job(session: Session, caller: Caller, job: str) -> Job:
-    """A job of the caller's project; a foreign one looks exactly like a missing one."""
-    row = session.get(Job, job)
-    if row is None or row.project_id != caller.project_id:
-        raise JobNotFound(f"there is no job {job}; see the list of jobs")
-    return row
 
 
 def job_item(session: Session, caller: Caller, job: str) -> shapes.JobItem:
@@ -141,9 +134,12 @@ def job_result(session: Session, caller: Caller, job: str) -> shapes.JobResult:
 
 
 def job_progress(session: Session, caller: Caller, job: str) -> Progress | None:
-    """How far a training by hand is; a loop's job has the live view of its run instead."""
+    """How far a training by hand is; a loop's job has the live view of its run instead.
+
+    None while it waits, whose reason says for what.
+    """
     row = find_job(session, caller, job)
-    if row.run is not None or row.status not in ACTIVE:
+    if row.run is not None or row.status != "running" or row.reason is not None:
         return None
     return progress_of(session.get(Live, log_name(job)))
 

@@ -97,8 +97,7 @@ class Keys:
             session.add(row)
             return _info(row)
 
-        info: KeyInfo = self._store.write(change)
-        return info
+        return self._store.write(change)
 
     def projects(self) -> dict[str, str]:
         """Names of the projects by id."""

@@ -78,12 +78,14 @@ def progress_of(live: Live | None) -> shapes.Progress | None:
 
 
 def _seconds_left(live: Live) -> float | None:
-    """At the pace so far; None until there is one."""
-    if not live.done or not live.total or live.started_at is None:
+    """At the pace since the count began; None until there is one."""
+    if live.done is None or not live.total or live.first_done is None or live.first_at is None:
         return None
-    start = datetime.fromisoformat(live.started_at)
-    elapsed = (datetime.now(UTC) - start).total_seconds()
-    return max(0.0, elapsed / live.done * (live.total - live.done))
+    counted = live.done - live.first_done
+    if counted <= 0:
+        return None
+    elapsed = (datetime.now(UTC) - datetime.fromisoformat(live.first_at)).total_seconds()
+    return max(0.0, elapsed / counted * (live.total - live.done))
 
 
 def _event(row: Event) -> shapes.EventShape:

@@ -15,9 +15,9 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import Message, Receive, Scope, Send
 
 from app import errors
+from app.arrival import LARGEST_BODY
 from app.errors import ServiceError
 from app.refusals import refused
-from app.rest.bodies import LARGEST
 from app.service import Service
 from data.disk import is_full
 from data.store import StoreClosed
@@ -35,9 +35,9 @@ log = logging.getLogger(__name__)
 BARE = {  # a refusal that the SDK sends without JSON -> what is sent instead
     400: (415, "INVALID_REQUEST", "send Content-Type: application/json"),
     406: (406, "INVALID_REQUEST", "accept application/json"),
-    413: (413, "REQUEST_TOO_LARGE", f"send at most {LARGEST} bytes"),
+    413: (413, "REQUEST_TOO_LARGE", f"send at most {LARGEST_BODY} bytes"),
 }
-BROKEN = (500, "INTERNAL_SERVER_ERROR", "something broke in the server; its log says what")
+BROKEN = (ServiceError.status, ServiceError.code, errors.BROKEN)
 
 
 class McpDoor:
@@ -88,7 +88,7 @@ def _manager(service: Service) -> "StreamableHTTPSessionManager":
         _server(service),
         json_response=True,
         stateless=True,
-        max_request_body_size=LARGEST,
+        max_request_body_size=LARGEST_BODY,
         # The guard has checked Host and Origin, by settings that may change while the server runs.
         security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
@@ -179,7 +179,7 @@ def _refusal(error: Exception) -> dict[str, Any]:
     if is_full(error):
         return errors.Unavailable("the disk is full: free some space, then try again").body()
     log.error("a tool broke", exc_info=error)
-    return {"code": BROKEN[1], "message": BROKEN[2]}
+    return ServiceError(errors.BROKEN).body()
 
 
 def _in_json(scope: Scope, receive: Receive, send: Send) -> Callable[[Message], Awaitable[None]]:

@@ -73,8 +73,7 @@ class Models:
                 row.created_at, row.blocked = kept.created_at, kept.blocked
             return _info(session.merge(row))
 
-        made: ModelInfo = self._store.write(change)
-        return made
+        return self._store.write(change)
 
     def list_all(self, caller: Caller) -> list[ModelInfo]:
         """Every model by name."""
@@ -105,8 +104,7 @@ class Models:
             session.delete(row)
             return _info(row)
 
-        gone: ModelInfo = self._store.write(change)
-        return gone
+        return self._store.write(change)
 
     def confirm(self, caller: Caller, name: str) -> ModelInfo:
         """Let a model be called again that cost more than it could."""
@@ -118,8 +116,7 @@ class Models:
             session.add(row)
             return _info(row)
 
-        confirmed: ModelInfo = self._store.write(change)
-        return confirmed
+        return self._store.write(change)
 
     def _checked(
         self,

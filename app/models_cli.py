@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from app.administration import Commands, administer
-from app.administration_cli import print_table
+from app.administration_cli import carry_out, print_table
 from app.billing import usd
-from app.errors import InvalidRequest, ServiceError
+from app.errors import InvalidRequest
 from data.home import Home
-from data.snapshot import DatabaseRefused
 from data.store import Store
 
 More = Callable[[Store], Commands]
@@ -24,14 +23,9 @@ def run_command(args: argparse.Namespace, home: Home, more: More) -> int:
 
     `more` makes the commands that need the engine, for a home that no server holds.
     """
-    try:
-        return STEPS[f"{args.command} {args.action}"](args, home, more)
-    except (ServiceError, DatabaseRefused) as refused:
-        print(refused, file=sys.stderr)
-        return 1
-    except TimeoutError:
-        print("no answer yet: see `run.py model list` and the server's log", file=sys.stderr)
-        return 1
+    step = STEPS[f"{args.command} {args.action}"]
+    unanswered = "no answer yet: see `run.py model list` and the server's log"
+    return carry_out(lambda: step(args, home, more), unanswered=unanswered)
 
 
 def _add(args: argparse.Namespace, home: Home, more: More) -> int:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+PORTS = range(8710, 8730)  # of which the server takes the first free one
 # The modules of tests/bench that stand alone.
 BENCHES = ("feed", "ledger", "live", "rollout", "sandbox", "startup", "train", "wall")
 
@@ -37,38 +38,17 @@ def parser() -> argparse.ArgumentParser:
     home.add_argument("--home", type=Path, metavar="DIR", help=text)
     add = top.add_subparsers(dest="command", metavar="COMMAND").add_parser
 
-    one = add("serve", parents=[home], help="serve the console (the default)")
-    one.add_argument("--port", type=int, metavar="P", help="port (default: the first free one)")
-    one.add_argument("--host", default="127.0.0.1", help="address (default: %(default)s)")
-    one.add_argument("--no-browser", action="store_true", help="open no browser window")
-    text = "names under which others reach it, beside the setting allowed_hosts"
-    one.add_argument("--allowed-hosts", metavar="NAME,...", help=text)
-
-    one = add("demo", parents=[home], help="run a real loop here, without a browser")
-    one.add_argument("--rounds", type=int, metavar="N", help="how many rounds")
-    one.add_argument("--domain", metavar="D", help="what the student is trained on")
-    one.add_argument("--preset", metavar="NAME", help="a preset of recipes/presets")
-    one.add_argument("--seed", type=int, metavar="S", help="makes the run repeatable")
-    one.add_argument("--json", type=Path, metavar="FILE", help="write the result there as well")
-
+    _serve(add("serve", parents=[home], help="serve the console (the default)"))
+    _demo(add("demo", parents=[home], help="run a real loop here, without a browser"))
     one = add("test", help="run the tests; other arguments go to pytest")
     one.add_argument("--long", action="store_true", help="also run those that take minutes")
     one.set_defaults(home=None)
-
-    one = add("verify", help="run a Verifier over a case file and print where they disagree")
-    text = "its name, or the Python file that defines it"
-    one.add_argument("--verifier", required=True, metavar="NAME", help=text)
-    text = "JSON lines: reply, what is expected, and what the Verifier needs"
-    one.add_argument("--cases", required=True, type=Path, metavar="FILE", help=text)
-    one.set_defaults(home=None)
-
+    _verify(add("verify", help="run a Verifier over a case file and print where they disagree"))
     one = add("bench", help="measure a yardstick; its own options follow its name")
     one.add_argument("name", choices=BENCHES)
     one.set_defaults(home=None)
-
     one = add("doctor", parents=[home], help="say what this machine can do, with mends")
     one.add_argument("--port", type=int, metavar="P", help="a port that should be free")
-
     one = add("el", help="ask a running server; also installed as .venv/bin/el")
     one.set_defaults(home=None)
     add("link", parents=[home], help="print a new one-time sign-in link")
@@ -80,26 +60,36 @@ def parser() -> argparse.ArgumentParser:
     _project(add("project", help="see and set what a project may spend over all runs"), home)
     _sandbox(add("sandbox", help="make the image that model-written code runs in"), home)
     _install(add("install", help="install an engine that is not part of the set-up"), home)
-
     _checkpoint(add("checkpoint", help="list, take in, hand out and delete what was trained"), home)
     _cassette(add("cassette", help="put a finished run into a file, or play one"), home)
-
-    one = add(
-        "deploy", parents=[home], help="have a version answer OpenAI clients, asleep when idle"
-    )
-    text = "RUN/candidate-1, RUN/base, a checkpoint, or the name of a base model"
-    one.add_argument("version", metavar="VERSION", help=text)
-    one.add_argument("--name", metavar="N", help="what to call it (default: its version's name)")
-
-    one = add("backup", parents=[home], help="copy what cannot be made again, also while it runs")
-    one.add_argument("--to", type=Path, metavar="DIR", help="where to (default: backups/ at home)")
-    text = "copy the weights of checkpoints as well"
-    one.add_argument("--with-checkpoints", action="store_true", help=text)
-    one = add("restore", parents=[home], help="put a backup back; the server must be stopped")
-    one.add_argument("folder", type=Path, metavar="FOLDER", help="a backup that was made here")
-    one = add("clean", parents=[home], help="say what may go: checkpoints, leftovers, old events")
-    one.add_argument("--yes", action="store_true", help="remove it")
+    text = "have a version answer OpenAI clients, asleep when idle"
+    _deploy(add("deploy", parents=[home], help=text))
+    _upkeep(add, home)
     return top
+
+
+def _serve(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--port", type=int, metavar="P", help="port (default: the first free one)")
+    command.add_argument("--host", default="127.0.0.1", help="address (default: %(default)s)")
+    command.add_argument("--no-browser", action="store_true", help="open no browser window")
+    text = "names under which others reach it, beside the setting allowed_hosts"
+    command.add_argument("--allowed-hosts", metavar="NAME,...", help=text)
+
+
+def _demo(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--rounds", type=int, metavar="N", help="how many rounds")
+    command.add_argument("--domain", metavar="D", help="what the student is trained on")
+    command.add_argument("--preset", metavar="NAME", help="a preset of recipes/presets")
+    command.add_argument("--seed", type=int, metavar="S", help="makes the run repeatable")
+    command.add_argument("--json", type=Path, metavar="FILE", help="write the result there as well")
+
+
+def _verify(command: argparse.ArgumentParser) -> None:
+    text = "its name, or the Python file that defines it"
+    command.add_argument("--verifier", required=True, metavar="NAME", help=text)
+    text = "JSON lines: reply, what is expected, and what the Verifier needs"
+    command.add_argument("--cases", required=True, type=Path, metavar="FILE", help=text)
+    command.set_defaults(home=None)
 
 
 def _key(command: argparse.ArgumentParser, home: argparse.ArgumentParser) -> None:
@@ -264,6 +254,24 @@ def _cassette(command: argparse.ArgumentParser, home: argparse.ArgumentParser) -
     one.add_argument("--port", type=int, metavar="P", help="port (default: the first free one)")
     one.add_argument("--no-browser", action="store_true", help="open no browser window")
     one.set_defaults(home=None)
+
+
+def _deploy(command: argparse.ArgumentParser) -> None:
+    text = "RUN/candidate-1, RUN/base, a checkpoint, or the name of a base model"
+    command.add_argument("version", metavar="VERSION", help=text)
+    text = "what to call it (default: its version's name)"
+    command.add_argument("--name", metavar="N", help=text)
+
+
+def _upkeep(add: Any, home: argparse.ArgumentParser) -> None:
+    one = add("backup", parents=[home], help="copy what cannot be made again, also while it runs")
+    one.add_argument("--to", type=Path, metavar="DIR", help="where to (default: backups/ at home)")
+    text = "copy the weights of checkpoints as well"
+    one.add_argument("--with-checkpoints", action="store_true", help=text)
+    one = add("restore", parents=[home], help="put a backup back; the server must be stopped")
+    one.add_argument("folder", type=Path, metavar="FOLDER", help="a backup that was made here")
+    one = add("clean", parents=[home], help="say what may go: checkpoints, leftovers, old events")
+    one.add_argument("--yes", action="store_true", help="remove it")
 
 
 def _speed(text: str) -> float:

@@ -54,8 +54,7 @@ class People:
             session.add(row)
             return _person(session, row)
 
-        person: Person = self._store.write(change)
-        return person
+        return self._store.write(change)
 
     def list_all(self, caller: Caller) -> list[Person]:
         """Everybody, by name."""
@@ -78,8 +77,7 @@ class People:
             end_sign_ins(session, row.id)
             return _person(session, row)
 
-        person: Person = self._store.write(change)
-        return person
+        return self._store.write(change)
 
     def remove(self, caller: Caller, name: str) -> Person:
         """Remove a person with their sign-ins and their own keys; project keys they made stay."""
@@ -97,8 +95,7 @@ class People:
             session.delete(row)
             return person
 
-        person: Person = self._store.write(change)
-        return person
+        return self._store.write(change)
 
     def set_password(self, caller: Caller, name: str, password: str) -> Person:
         """Give anybody a new password; ends all of their sign-ins."""
@@ -155,8 +152,7 @@ class People:
             end_sign_ins(session, row.id, keep=keep)
             return _person(session, row)
 
-        person: Person = self._store.write(change)
-        return person
+        return self._store.write(change)
 
 
 def end_sign_ins(session: Session, user_id: str, keep: str | None = None) -> None:

@@ -18,8 +18,7 @@ def commands(store: Store, owner: Caller) -> dict[str, Callable[..., Any]]:
     """The administration command; its result is plain JSON."""
 
     def cap(project: str | None = None, caps: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        told: dict[str, Any] = store.write(lambda s: set_caps(s, owner, project, caps or {}))
-        return told
+        return store.write(lambda s: set_caps(s, owner, project, caps or {}))
 
     return {"project.cap": cap}
 

@@ -7,6 +7,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.types import Message, Receive, Scope, Send
 
 from app.arrival import API
+from app.errors import BROKEN, ServiceError, Unauthorized
 from app.openai_words import in_both
 
 # NiceGUI renders its pages from inline scripts and compiles templates in the browser: without
@@ -65,9 +66,9 @@ def unknown(scope: Scope, headers: Headers) -> Response:
     path, base = scope["path"], scope["state"]["base"]
     page = not (API.match(path) or path.startswith("/_nicegui") or path == "/session")
     if not page or scope["method"] not in {"GET", "HEAD"}:
-        told = "sign in, or send a valid key as Authorization: Bearer KEY"
-        body = in_both(path, 401, {"code": "UNAUTHORIZED", "message": told})
-        return JSONResponse(body, 401, headers={"WWW-Authenticate": "Bearer"})
+        told = Unauthorized("sign in, or send a valid key as Authorization: Bearer KEY")
+        body = in_both(path, told.status, told.body())
+        return JSONResponse(body, told.status, headers={"WWW-Authenticate": "Bearer"})
     query = scope["query_string"].decode("latin-1")
     target = f"{path}?{query}" if query else path
     if headers.get("sec-fetch-site") == "cross-site":
@@ -115,7 +116,7 @@ def in_json(scope: Scope, receive: Receive, send: Send) -> Send:
     swallowing = False
     told = {
         404: ("NOT_FOUND", f"there is no {scope['path'][:200]} here"),
-        500: ("INTERNAL_SERVER_ERROR", "something broke in the server; its log says what"),
+        500: (ServiceError.code, BROKEN),
     }
 
     async def checked(message: Message) -> None:

@@ -86,9 +86,7 @@ class Service:
         start.check_sandbox(checked, self._why_no_sandbox)
         start.check_recipe(checked, self._recipe_faults)
         machine.check_memory(checked, self._machine)
-        started: shapes.RunStarted = self._store.write(
-            lambda s: start.receipt(start.insert_run(s, caller, checked))
-        )
+        started = self._store.write(lambda s: start.receipt(start.insert_run(s, caller, checked)))
         crash.point("after_door_run")
         return started
 
@@ -341,7 +339,7 @@ class Service:
     ) -> job_shapes.Deletion:
         """Delete what was trained; with `dry_run` only tell what that would free."""
         caller.need("deploy")
-        return checkpoint_removal.delete(self._store, caller, self._home, checkpoint, (), dry_run)
+        return checkpoint_removal.delete(self._store, caller, self._home, checkpoint, dry_run)
 
     def operation(self, caller: Caller, operation: str) -> job_shapes.Deletion:
         """How far something is that takes a while."""
@@ -433,5 +431,4 @@ class Service:
 
     def _write(self, change: Callable[..., Found], caller: Caller, *args: Any) -> Found:
         """What `change(session, caller, ...)` answers, once it is committed."""
-        written: Found = self._store.write(lambda session: change(session, caller, *args))
-        return written
+        return self._store.write(lambda session: change(session, caller, *args))

@@ -15,7 +15,8 @@ from app.errors import Conflict, InvalidRequest
 from app.models import check_models
 from app.start_fields import Checked
 from data import crash
-from data.tables import Job, Run, Setting, now
+from data.settings import setting
+from data.tables import Job, Run, now
 from recipes.domains import DOMAINS
 from recipes.external import EXTERNAL
 
@@ -30,7 +31,7 @@ def insert_run(session: Session, caller: Caller, checked: Checked) -> Run:
     fields = checked.fields
     student = checked.base_model
     if student is None:
-        student = _setting(session, "default_student", f"{SIMULATED}student")
+        student = setting(session, "default_student", f"{SIMULATED}student")
     models = _models(checked, student)
     check_models(session, models)
     _check_state(session, checked)
@@ -139,12 +140,7 @@ def _check_state(session: Session, checked: Checked) -> None:
 
 def queue_limit(session: Session) -> int:
     """How many live runs may wait for the machine."""
-    return int(_setting(session, "queue_limit", str(QUEUE_LIMIT)))
-
-
-def _setting(session: Session, name: str, default: str) -> str:
-    row = session.get(Setting, name)
-    return row.value if row is not None and row.value else default
+    return int(setting(session, "queue_limit", str(QUEUE_LIMIT)))
 
 
 def _secret(seed: int | None) -> str:

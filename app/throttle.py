@@ -27,8 +27,7 @@ class Throttle:
 
     def begin(self, *subjects: str) -> float:
         """Count a try; or, as long as any of the subjects must wait, the seconds until it may."""
-        seconds: float = self._store.write(partial(_begin, subjects))
-        return seconds
+        return self._store.write(partial(_begin, subjects))
 
     def succeeded(self, account: str | None, address: str) -> None:
         """It was right: the account starts anew, the address takes back this one try.

@@ -2,32 +2,27 @@
 
 import argparse
 import shlex
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from app.administration import administer
-from app.errors import NotFound, ServiceError
+from app.administration_cli import carry_out
+from app.errors import NotFound
 from data.backup import back_up
 from data.home import Home, HomeHeld
 from data.restore import restore
 from data.sizes import as_text
-from data.snapshot import DatabaseRefused
 
 
 def run_command(args: argparse.Namespace, home: Home) -> int:
     """Carry out one command; 1 when it was refused, with the reason on stderr."""
-    try:
-        STEPS[args.command](args, home)
-    except (ServiceError, DatabaseRefused, HomeHeld) as refused:
-        print(refused, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nInterrupted; nothing half done is left in place.", file=sys.stderr)
-        return 130
-    return 0
+    return carry_out(
+        lambda: STEPS[args.command](args, home),
+        also=(HomeHeld,),
+        interrupted="Interrupted; nothing half done is left in place.",
+    )
 
 
 def _backup(args: argparse.Namespace, home: Home) -> None:

@@ -38,22 +38,20 @@ class CheckpointInUse(Exception):
     """A checkpoint may not be deleted; the text says what needs it."""
 
 
-def clean(
-    store: Store, home: Home, protected: Collection[str] = (), moment: datetime | None = None
-) -> Plan:
+def clean(store: Store, home: Home, moment: datetime | None = None) -> Plan:
     """Remove what may go; what is in the plan's `going` is gone when this returns.
 
     A checkpoint's row is marked, never removed, and its folder goes only after the mark is
-    committed; `protected` checkpoints are in use. `moment` is the present time.
+    committed. `moment` is the present time.
     """
     moment = moment or datetime.now(UTC)
     with store.read() as session:
-        plan = plan_cleaning(session, home, protected, moment)
+        plan = plan_cleaning(session, home, moment)
     named = [item.name for item in plan.going if item.kind == "checkpoint"]
     loose = [item for item in plan.going if item.kind in ("training", "rows", "leftover")]
     for item in loose:  # first, since on a full disk nothing can be marked
         _remove(home.path / item.name)
-    marked = set(_write(store, home, lambda s: _mark(s, named, protected)))
+    marked = set(_write(store, home, lambda s: _mark(s, named)))
     plan.going = [one for one in plan.going if one.kind != "checkpoint" or one.name in marked]
     for name in marked:
         _remove_checkpoint(store, home, name)
@@ -64,13 +62,11 @@ def clean(
     return plan
 
 
-def delete_checkpoint(
-    store: Reader, home: Home, name: str, protected: Collection[str] = ()
-) -> None:
+def delete_checkpoint(store: Reader, home: Home, name: str) -> None:
     """Delete one checkpoint at a person's word; CheckpointInUse when something still needs it."""
 
     def mark(s: Session) -> None:
-        reason = why_in_use(s, name, protected)
+        reason = why_in_use(s, name)
         if reason is not None:
             raise CheckpointInUse(reason)
         row = s.get_one(Checkpoint, name)
@@ -93,9 +89,9 @@ def _write(store: Reader, home: Home, change: Write) -> Any:
         return store.write(change)
 
 
-def _mark(s: Session, named: Collection[str], protected: Collection[str]) -> list[str]:
+def _mark(s: Session, named: Collection[str]) -> list[str]:
     """Mark what is still not needed at this moment; the names of what may go."""
-    needed = needed_checkpoints(s, protected)
+    needed = needed_checkpoints(s)
     rows = s.exec(select(Checkpoint).where(col(Checkpoint.id).in_(named))).all()
     going = [row for row in rows if row.deleted_at is not None or row.id not in needed]
     for row in going:

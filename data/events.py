@@ -46,10 +46,20 @@ def post(
 def show(session: Session, run: str, **fields: object) -> None:
     """Overwrite some fields of what the run does at this moment."""
     live = session.get(Live, run) or Live(run=run)
+    if "done" in fields:
+        _mark_beginning(live, fields["done"])
     for name, value in fields.items():
         setattr(live, name, value)
     live.updated_at = now()
     session.add(live)
+
+
+def _mark_beginning(live: Live, done: object) -> None:
+    """Keep where a count begins, and when: how fast it goes is told from there."""
+    if done is None:
+        live.first_done = live.first_at = None
+    elif isinstance(done, int) and (live.done is None or done < live.done):
+        live.first_done, live.first_at = done, now()
 
 
 def post_show(store: Store, run: str, **fields: object) -> None:

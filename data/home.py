@@ -86,6 +86,11 @@ class Home:
             return None
 
 
+def home_folder() -> Path:
+    """PAWL_HOME, else the default place; not made here."""
+    return Path(os.environ.get("PAWL_HOME") or "~/.local/share/pawl").expanduser().resolve()
+
+
 def open_home(path: Path) -> Home:
     """Make the home folder (0700) with its sub-folders and the blind split's secret (0600)."""
     home = Home(path=path.resolve())

@@ -123,9 +123,9 @@ def reserve(
     return reservation.id
 
 
-def settle(session: Session, reservation: int, actual: int, note: str | None = None) -> None:
+def settle(session: Session, reservation: int, actual: int) -> None:
     """Replace a reservation by what it cost; AlreadySettled when it is not open."""
-    _close(session, reservation, "settled", actual, note)
+    _close(session, reservation, "settled", actual, None)
 
 
 def settle_uncertain(session: Session, reservation: int, note: str) -> None:

@@ -65,6 +65,8 @@ MIGRATIONS: dict[int, Iterable[str]] = {
         "ALTER TABLE evaluation ADD COLUMN job VARCHAR",
         "CREATE INDEX ix_evaluation_job ON evaluation (job)",
         "ALTER TABLE lease ADD COLUMN job VARCHAR",
+        "ALTER TABLE live ADD COLUMN first_done INTEGER",
+        "ALTER TABLE live ADD COLUMN first_at VARCHAR",
         """CREATE TABLE jobcontrol (
             id INTEGER NOT NULL PRIMARY KEY,
             project_id VARCHAR NOT NULL,

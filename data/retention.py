@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -47,12 +47,10 @@ class Plan:
     staying: list[Item] = field(default_factory=list)
 
 
-def plan_cleaning(
-    session: Session, home: Home, protected: Collection[str], moment: datetime
-) -> Plan:
-    """What a cleaning would do now. `protected` are checkpoints that are in use, such as deployed."""
+def plan_cleaning(session: Session, home: Home, moment: datetime) -> Plan:
+    """What a cleaning would do at a moment."""
     plan = Plan()
-    reasons = needed_checkpoints(session, protected)
+    reasons = needed_checkpoints(session)
     for row in session.exec(select(Checkpoint).order_by(col(Checkpoint.created_at))):
         _sort_in(plan, home, row, reasons.get(row.id))
     plan.staying += _unnamed(session, home)
@@ -63,7 +61,7 @@ def plan_cleaning(
     return plan
 
 
-def needed_checkpoints(session: Session, protected: Collection[str]) -> dict[str, str]:
+def needed_checkpoints(session: Session) -> dict[str, str]:
     """Checkpoints that stay, each with its reason. Equal trainings share one: any run may need it."""
     needed: dict[str, str] = {}
     for run in session.exec(select(Run)):
@@ -74,7 +72,7 @@ def needed_checkpoints(session: Session, protected: Collection[str]) -> dict[str
         needed[version.adapter or ""] = f"is version {version.name}, which belongs to no run"
     for run in session.exec(select(Run)):
         needed |= _used_by(session, run)
-    return needed | deployed(session) | dict.fromkeys(protected, "is deployed")
+    return needed | deployed(session)
 
 
 def deployed(session: Session) -> dict[str, str]:
@@ -84,10 +82,8 @@ def deployed(session: Session) -> dict[str, str]:
     return {adapter: f"is deployed, by job {job}" for adapter, job in jobs.items() if adapter}
 
 
-def why_in_use(session: Session, checkpoint: str, protected: Collection[str]) -> str | None:
+def why_in_use(session: Session, checkpoint: str) -> str | None:
     """Why a checkpoint may not be deleted at present, even at a person's word; None when it may."""
-    if checkpoint in protected:
-        return "is deployed"
     in_use = deployed(session) | _at_work(session)
     if checkpoint in in_use:
         return in_use[checkpoint]

@@ -6,11 +6,11 @@ Never call a model, train or wait for the network inside a write.
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Engine as Database
 from sqlalchemy import create_engine, event
@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 GROUP_LIMIT = 500  # changes and rows in one commit
 WINDOW_SECONDS = (0.05, 0.25)  # how long progress may wait for company: at rest, under load
 COMMITS_A_WINDOW = 10  # a window is this many times as long as its commit takes
+
+Found = TypeVar("Found")
 
 
 class StoreClosed(Exception):
@@ -45,7 +47,7 @@ class Reader:
         with Session(self._reader_db, expire_on_commit=False) as session:
             yield session
 
-    def write(self, change: Write) -> Any:
+    def write(self, change: Callable[[Session], Found]) -> Found:
         """Refused: the server that holds the home is the one writer."""
         raise StoreClosed("this process only reads; the running server writes")
 
@@ -65,13 +67,13 @@ class Store(Reader):
         self._thread = threading.Thread(target=self._write_loop, name="writer", daemon=True)
         self._thread.start()
 
-    def write(self, change: Write) -> Any:
+    def write(self, change: Callable[[Session], Found]) -> Found:
         """Run `change(session)` in a write transaction; returns its result after the commit.
 
         Several changes may share one commit, each behind its own savepoint: an exception in one
         undoes that one alone and is raised here.
         """
-        answer: Future[Any] = Future()
+        answer: Future[Found] = Future()
         self._put(Change(change, answer))
         return answer.result()
 

@@ -416,6 +416,8 @@ class Live(SQLModel, table=True):
     done: int | None = None
     total: int | None = None
     started_at: str | None = None  # of the phase
+    first_done: int | None = None  # where the count began; after a resumption in its middle
+    first_at: str | None = None
     updated_at: str = Field(default_factory=now)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +53,27 @@ def answer_tasks(
     answers = ask_all(tools, model, asks, label)
     asked = [(task, attempt) for task in tasks for attempt in range(harness.attempts)]
     return _grade_all(tools, [(*one, answers[_key(*one)]) for one in asked], verifier)
+
+
+def measure(
+    tools: Tools,
+    model: ModelRef,
+    tasks: Sequence[Task],
+    harness: Harness,
+    verifier: AnyVerifier,
+    *,
+    label: str,
+    seed: int,
+) -> dict[str, Any]:
+    """The same as a plain result, with how long it took, by which engine, and how isolated."""
+    started = time.monotonic()
+    graded = answer_tasks(tools, model, tasks, harness, verifier, label=label, seed=seed)
+    return {
+        "graded": plain(graded),
+        "seconds": time.monotonic() - started,
+        "engine": tools.student.name,
+        "isolation": tools.verdicts.isolation(verifier),
+    }
 
 
 def _ask(task: Task, attempt: int, harness: Harness, seed: int, simulated: bool) -> Ask:

@@ -88,14 +88,15 @@ def visible(cards: list[Card], environment: Mapping[str, str]) -> list[Card]:
         return cards
     found: list[Card] = []
     for word in chosen.split(","):
-        card = next((one for one in cards if _is_named(one, word.strip())), None)
+        card = next((one for one in cards if is_named(one, word.strip())), None)
         if card is None:
             break
         found.append(card)
     return found
 
 
-def _is_named(card: Card, word: str) -> bool:
+def is_named(card: Card, word: str) -> bool:
+    """Whether a word of CUDA_VISIBLE_DEVICES, a number or the start of a UUID, is that card."""
     if word.isdigit():
         return card.index == int(word)
     return bool(word) and word.startswith("GPU-") and card.uuid.startswith(word)

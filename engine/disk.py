@@ -1,14 +1,18 @@
 """What the engine does about a full disk: begin nothing there, and still settle what is open."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from data.disk import give_up_spare, is_full, keep_spare, room
 from engine.errors import DiskFull
 
 if TYPE_CHECKING:  # the worker comes here too, and has no database
-    from data.inbox import Write
+    from sqlmodel import Session
+
     from data.store import Store
+
+Found = TypeVar("Found")
 
 FULLEST = 0.95  # from here on nothing new begins
 LEAST_BYTES = 200_000_000  # nor below this
@@ -29,7 +33,7 @@ def disk_full(folder: Path) -> DiskFull:
     return DiskFull(f"the disk is {share}: {folder} has {found}: free some space, then resume")
 
 
-def write_surely(store: "Store", change: "Write") -> Any:
+def write_surely(store: "Store", change: "Callable[[Session], Found]") -> Found:
     """Write what settles something; on a full disk the spare file makes room for it, once."""
     try:
         return store.write(change)

@@ -26,10 +26,9 @@ def draw_fresh(
     family: Family,
     count: int,
     wanted: Callable[[Task], bool] | None = None,
-    start: int | None = None,
 ) -> tuple[list[Drawn], int]:
     """`count` tasks of a family that this run has not used in the split, and the next index."""
-    first = next_index(session, run.id, split, family.id) if start is None else start
+    first = next_index(session, run.id, split, family.id)
     seen = used_keys(session, run.id, split, family.id)
     return draw(run.secret, run.secret, split, family, first, count, wanted=wanted, seen=seen)
 

@@ -65,7 +65,7 @@ class Driver:
     def _drive(self) -> None:
         store = self._bench.store
         crash.point("before_take_up")
-        facts: RunFacts = store.write(lambda s: self._take_up(s))
+        facts = store.write(self._take_up)
         crash.point("after_take_up")
         stage = Stage(self._bench, facts, self._worker, self._shutdown)
         with contextlib.closing(stage):

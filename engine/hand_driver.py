@@ -17,7 +17,7 @@ from data.tables import Checkpoint, Job, JobControl, Step, now
 from engine import hand_evaluate, hand_train
 from engine.disk import disk_full, write_surely
 from engine.driver import INTERRUPTED
-from engine.errors import EngineError, Interrupted, NeedsMending
+from engine.errors import CapReached, EngineError, Interrupted, NeedsMending
 from engine.facts import JobFacts
 from engine.models import simulated
 from engine.stage import Bench, ReadyWorker, Stage
@@ -67,6 +67,8 @@ class HandDriver:
             return ("cancelled", "") if self._stop() else ("running", INTERRUPTED)
         except NeedsMending as error:
             return "queued", _goes_on(error)
+        except CapReached as error:
+            return "queued", f"{error}; once it is raised, the training goes on by itself"
         except EngineError as error:
             return "failed", str(error)
         except Exception as error:
@@ -79,7 +81,7 @@ class HandDriver:
     def _do_phases(self) -> str:
         """The job's figures in a line."""
         store = self._bench.store
-        facts: JobFacts = store.write(self._facts)
+        facts = store.write(self._facts)
         stage = Stage(self._bench, facts, self._worker, self._is_over)
         with contextlib.closing(stage):
             trained = stage.do(hand_train, 0, {})

@@ -1,13 +1,12 @@
 """Evaluate, by hand: base and adapter on the same tasks, compared in pairs as at a gate."""
 
-import time
 from typing import Any
 
 from sqlmodel import Session
 
 from data.tables import Evaluation, Job
 from engine import statistics
-from engine.answers import answer_tasks, plain
+from engine.answers import measure
 from engine.evaluations import Scored, item_scores, record_evaluation
 from engine.facts import JobFacts, Tools, derived_seed
 from engine.hand_suite import suite_of
@@ -36,8 +35,8 @@ def execute(work: dict[str, Any], job: JobFacts, tools: Tools) -> dict[str, Any]
     tools.event("message", f"base and adapter answer {len(suite.tasks)} tasks of {suite.name}")
     measured = []
     for version in work["versions"]:
-        model, started = model_of(tools, version), time.monotonic()
-        graded = answer_tasks(
+        model = model_of(tools, version)
+        found = measure(
             tools,
             model,
             suite.tasks,
@@ -46,11 +45,9 @@ def execute(work: dict[str, Any], job: JobFacts, tools: Tools) -> dict[str, Any]
             label=f"{suite.name} answers of {_shown(version)}",
             seed=seed,
         )
-        seconds = time.monotonic() - started
-        measured.append({"model": as_dict(model), "graded": plain(graded), "seconds": seconds})
+        measured.append(found | {"model": as_dict(model)})
     ids = [task.id for task in suite.tasks]
-    locked_up = tools.verdicts.isolation(suite.verifier)
-    engine = tools.student.name
+    engine, locked_up = measured[0]["engine"], measured[0]["isolation"]
     return {
         "measured": measured,
         "suite": suite.name,

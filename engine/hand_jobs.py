@@ -10,6 +10,7 @@ from sqlmodel import Session, col, select
 
 from data.home import Home
 from data.job_places import jobs_folder
+from data.lifecycle import unreadable
 from data.store import Store
 from data.tables import INSERTED, Job, JobControl, Run, now
 from engine.hand_driver import ALIVE, HandDriver, end_job, settle_stops
@@ -100,14 +101,16 @@ class HandJobs:
         """A live run that has waited longer and takes the device in this turn."""
         if job.status != "queued":
             return None
-        query = select(Run.id).where(
+        query = select(Run).where(
             Run.state == "starting",
             Run.mode == "live",
             Run.created_at < job.created_at,
             col(Run.reason).startswith(f"{WAITS}, "),  # one that waits for memory holds up nobody
         )
+        domains = self._bench.library.domains
         with self._bench.store.read() as session:
-            return session.exec(query.order_by(INSERTED)).first()
+            older = session.exec(query.order_by(INSERTED))
+            return next((run.id for run in older if unreadable(run, domains) is None), None)
 
 
 def _waiting(store: Store) -> list[Job]:

@@ -8,16 +8,14 @@ from typing import Any
 from sqlmodel import Session
 
 from data.job_places import ROWS
-from data.tables import Checkpoint, Job, Version
-from data.tables import Harness as HarnessRow
+from data.tables import Job
 from engine.errors import StepFailed
 from engine.facts import JobFacts, Tools, derived_seed
 from engine.hand_suite import suite_of
-from engine.identity import harness_hash, version_hash
 from engine.lint import check_training
-from engine.rounds.train import bring_back, folder_size, show
+from engine.rounds.train import folder_size, show
 from engine.types import Harness, LoraSettings, ModelRef, TrainJob, as_dict
-from engine.versions import model_of
+from engine.versions import model_of, record_checkpoint, write_version
 
 NAME = "train"
 USES_DEVICE = True
@@ -64,49 +62,13 @@ def record(
 ) -> dict[str, Any]:
     """Write the checkpoint, the version that it makes, and the job's figures."""
     model, training = ModelRef(**result["model"]), result["training"]
-    assert model.adapter_hash is not None
-    known = session.get(Checkpoint, model.adapter_hash)
-    if known is None:
-        known = Checkpoint(
-            id=model.adapter_hash,
-            project_id=job.project_id,
-            job=job.id,
-            base_model=model.base,
-            base_revision=model.revision,
-            size_bytes=result["size"],
-            training=training,
-            simulated=job.simulated,
-        )
-    bring_back(known)
-    session.add(known)
-    _record_version(session, job, model, Harness(**result["harness"]), training["rows_used"])
+    record_checkpoint(session, job, model, training, result["size"], job=job.id)
+    harness, rows = Harness(**result["harness"]), training["rows_used"]
+    write_version(session, job, job.id, model, harness, trained_rows=rows)
     row = session.get_one(Job, job.id)
     row.result = row.result | {"checkpoint": model.adapter_hash, "training": training}
     session.add(row)
     return {"model": result["model"], "text": _text(work["rows"], training)}
-
-
-def _record_version(
-    session: Session, job: JobFacts, model: ModelRef, harness: Harness, rows: int
-) -> None:
-    """The version, named like its job, with the harness that it is asked with."""
-    if session.get(HarnessRow, harness_hash(harness)) is None:
-        spec = as_dict(harness)
-        session.add(HarnessRow(id=harness_hash(harness), project_id=job.project_id, spec=spec))
-        session.flush()
-    version = Version(
-        project_id=job.project_id,
-        name=job.id,
-        role="candidate",
-        base_model=model.base,
-        base_revision=model.revision,
-        adapter=model.adapter_hash,
-        harness=harness_hash(harness),
-        version_hash=version_hash(model, harness),
-        trained_rows=rows,
-        simulated=job.simulated,
-    )
-    session.add(version)
 
 
 def _settings(chosen: dict[str, Any]) -> LoraSettings:

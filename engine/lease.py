@@ -11,8 +11,9 @@ from sqlmodel import Session, select
 
 from data import crash, ledger
 from data.disk import is_full
+from data.settings import setting
 from data.store import Store
-from data.tables import Lease, Reservation, Setting, now
+from data.tables import Lease, Reservation, now
 from engine.disk import disk_full, write_surely
 from engine.errors import CapReached, EngineError, Interrupted
 from engine.facts import Facts
@@ -69,8 +70,7 @@ def device_lease(
 
 def hourly_rate(session: Session) -> int:
     """What people set an hour of the device to cost, in micro-dollars; 0 until they do."""
-    row = session.get(Setting, "device_usd_per_hour")
-    return round(float(row.value) * ledger.MICRO) if row is not None and row.value else 0
+    return round(float(setting(session, "device_usd_per_hour", "0")) * ledger.MICRO)
 
 
 def end_leftovers(session: Session, run: str | None = None) -> None:

@@ -45,6 +45,7 @@ class Machine:
         self.rest_worker: Callable[[], None] = _nothing
         self._spots = Spots(store)
         self._phases: dict[str, tuple[str, int]] = {}  # device -> who has it, bytes they need
+        self._waiting: dict[str, Need | None] = {}  # by training that waits
 
     def places(self) -> Places:
         """Where this server trains and serves; NeedsMending when a device that is set is not here."""
@@ -69,15 +70,15 @@ class Machine:
     def why_no_room(self, work: Run | Job) -> str | None:
         """Why a run or a training by hand has to wait for memory, with who holds it; None when it
         need not."""
-        if isinstance(work, Job):
-            need = self._need_of_rows(work.spec, jobs_folder(self._home) / work.id)
-        else:
-            need = self.need(work.domain, work.base_model, work.config)
+        by_hand = isinstance(work, Job)
+        need = self._need_waiting(work) if isinstance(work, Job) else self.need_of_run(work)
         if need is None:
             return None
         spot = self._spots.one(self._read_places().train_device)
         if may_train(need.least, spot.room) != WAIT:
             return None
+        if by_hand and never_fits(need.least, spot.room):
+            return None  # an upper bound, and no door has refused it: the training shows it
         return why_waits(need.least, spot.room, spot.neighbours or self._spots.large())
 
     @contextmanager
@@ -98,8 +99,14 @@ class Machine:
             self._phases.pop(device, None)
 
     def may_serve(self, need: int | None = None) -> str | None:
-        """Why nothing may begin to serve now; None when it may. `need` in bytes, None: unknown."""
-        device = self.places().serve_device
+        """Why nothing may begin to serve now; None when it may. `need` in bytes over all the cards
+        that serve, None: unknown."""
+        places = self.places()
+        each = None if need is None else need // places.tensor_parallel
+        reasons = (self._may_serve_on(device, each) for device in places.serve_devices)
+        return next((why for why in reasons if why is not None), None)
+
+    def _may_serve_on(self, device: str, need: int | None) -> str | None:
         room = self._spots.one(device, fresh=True).room
         holder, promised = self._phases.get(device, (None, 0))
         room = replace(room, promised=max(0, promised - room.worker))
@@ -116,10 +123,10 @@ class Machine:
         places = self.places()
         if not places.shared or places.serve_device == "cpu":
             return places
-        room = self._spots.one(places.serve_device, fresh=True).room
-        _, promised = self._phases.get(places.serve_device, (None, 0))
+        room = self._spots.one(places.train_device, fresh=True).room
+        _, promised = self._phases.get(places.train_device, (None, 0))
         spare = max(0, max([promised, *self._expected()]) - room.worker)
-        fits = spare + (need or 0) + MARGIN <= room.free
+        fits = spare + (need or 0) // places.tensor_parallel + MARGIN <= room.free
         return replace(places, spare_bytes=spare if fits else 0)
 
     def _expected(self) -> list[int]:
@@ -129,7 +136,7 @@ class Machine:
         )
         with self._store.read() as session:
             runs = list(session.exec(query))
-        needs = [self.need(run.domain, run.base_model, run.config) for run in runs]
+        needs = [self.need_of_run(run) for run in runs]
         return [need.expected for need in needs if need is not None]
 
     def refuses(self, domain: str, base_model: str, config: dict[str, Any]) -> str | None:
@@ -164,6 +171,10 @@ class Machine:
             if name in used
         ]
 
+    def need_of_run(self, run: Run) -> Need | None:
+        """What a run takes."""
+        return self.need(run.domain, run.base_model, run.config)
+
     def need(self, domain: str, base_model: str, config: dict[str, Any]) -> Need | None:
         """What a run like that takes, as estimated, and as measured of the last one like it."""
         kind, precision = self._kind()
@@ -192,6 +203,13 @@ class Machine:
         if need is None:
             return None
         return need.expected if phase == "train" else need.least
+
+    def _need_waiting(self, job: Job) -> Need | None:
+        """What a training that waits takes; its rows are read once."""
+        if job.id not in self._waiting:
+            folder = jobs_folder(self._home) / job.id
+            self._waiting[job.id] = self._need_of_rows(job.spec, folder)
+        return self._waiting[job.id]
 
     def _need_of_rows(self, spec: Mapping[str, Any], folder: Path) -> Need | None:
         """What a training by hand takes, of which the spec and the folder are given."""

@@ -83,11 +83,10 @@ def rows_need(
         return None
     settings = LoraSettings(**lora)
     with open(rows, encoding="utf-8") as lines:
-        longest = max(
-            (_row_tokens(json.loads(line)) for line in islice(lines, LOOKED_AT)), default=1
-        )
-    length = min(settings.max_length, longest)
-    return _need(base, settings, kind, precision, length, length)
+        found = [_row_tokens(json.loads(line)) for line in islice(lines, LOOKED_AT)]
+    length = min(settings.max_length, max((whole for whole, _ in found), default=1))
+    targets = min(length, max((completion for _, completion in found), default=1))
+    return _need(base, settings, kind, precision, length, targets)
 
 
 def config_of(models: Path, base_model: str) -> Mapping[str, Any] | None:
@@ -121,9 +120,11 @@ def tokens_of(text: str) -> int:
     return others + round(letters / LETTERS_A_TOKEN)
 
 
-def _row_tokens(row: Mapping[str, Any]) -> int:
-    texts = [row["completion"], *(message["content"] for message in row["messages"])]
-    return sum(map(tokens_of, texts)) + TEMPLATE_TOKENS
+def _row_tokens(row: Mapping[str, Any]) -> tuple[int, int]:
+    """Of a row, and of its completion."""
+    completion = tokens_of(row["completion"]) + 1  # the end token
+    prompt = sum(tokens_of(message["content"]) for message in row["messages"])
+    return completion + prompt + TEMPLATE_TOKENS, completion
 
 
 def _prompt_tokens(system: str, task: Task) -> int:

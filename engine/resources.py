@@ -1,13 +1,11 @@
 """What runs share on a machine: base models found once, and the one worker."""
 
-import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 from sqlmodel import Session, col, select
 
-from data.files import write_durable
 from data.home import Home
 from data.store import Store
 from data.tables import Child, now
@@ -15,6 +13,7 @@ from engine.children import ChildInfo
 from engine.models import simulated
 from engine.models.registry import EMBEDDED, ensure_embedded, find_base
 from engine.models.worker_engine import WorkerEngine
+from engine.precision import keep_precision, kept_precision
 from engine.types import ModelEngine, ModelRef, Stop
 
 
@@ -60,9 +59,8 @@ class Worker:
         """The worker with a base loaded, at the precision measured as the faster on this device."""
         engine = self._get()
         engine.prepare(base, stop)
-        if engine.precision is not None and engine.precision != self._kept_precision():
-            kept = {"precision": engine.precision, "seconds_a_step": engine.tried}
-            write_durable(self._precision_file, json.dumps(kept).encode())
+        if engine.process.precision not in (None, kept_precision(self._home.path, self._device)):
+            keep_precision(self._home.path, self._device, engine)
         return engine
 
     def _get(self) -> WorkerEngine:
@@ -76,7 +74,7 @@ class Worker:
                 self._engine = WorkerEngine(
                     log_dir=self._home.logs,
                     device=self._device,
-                    precision=self._kept_precision(),
+                    precision=kept_precision(self._home.path, self._device),
                     record_child=record,
                     forget_child=forget,
                 )
@@ -97,19 +95,6 @@ class Worker:
         with self._lock:
             if self._engine is not None:
                 self._engine.close(seconds)
-
-    @property
-    def _precision_file(self) -> Path:
-        kind = self._device.partition(":")[0]
-        return self._home.path / f"precision-{kind}.json"
-
-    def _kept_precision(self) -> str | None:
-        """What an earlier start measured, so that a run keeps one precision across restarts."""
-        try:
-            kept: str = json.loads(self._precision_file.read_text())["precision"]
-            return kept
-        except (OSError, ValueError, KeyError):
-            return None
 
 
 Recorder = Callable[[ChildInfo], None]

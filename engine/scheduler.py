@@ -79,7 +79,7 @@ class Engine:
         self._calm_until = 0.0  # nothing is looked for before, since the disk is full
         _end_children(store)
         remove_unfinished(home.path)
-        epoch: int = write_surely(store, _recover)
+        epoch = write_surely(store, _recover)
         crash.point("after_recover")
         self._bench = Bench(
             home=home,

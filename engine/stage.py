@@ -95,9 +95,7 @@ class Stage:
             store.write(lambda s: journal.fail(s, step, reason))
             raise
         crash.point("after_execute")
-        summary: dict[str, Any] = store.write(
-            lambda s: _record(s, phase, run, number, step, work, result, seconds)
-        )
+        summary = store.write(lambda s: _record(s, phase, run, number, step, work, result, seconds))
         crash.point("after_result")
         return summary
 

@@ -7,18 +7,13 @@ no mean. The module knows no splits, rounds or tables, and depends on the standa
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist, fmean, stdev
+from statistics import fmean, stdev
 
-from engine.distributions import (
-    coin_tail,
-    incomplete_beta,
-    normal_z,
-    solve_rising,
-    student_t_quantile,
-    student_t_tail,
-)
+from engine.distributions import coin_tail, normal_z, student_t_quantile, student_t_tail
 
 Scores = Mapping[str, float | None]
+
+CONFIDENCE = 0.95  # of every interval
 
 BINARY = "exact McNemar, Newcombe method 10"
 FRACTIONAL = "paired t"
@@ -111,7 +106,7 @@ def compare(best: Scores, candidate: Scores) -> Paired:
     )
 
 
-def estimate(scores: Iterable[float | None], confidence: float = 0.95) -> Estimate:
+def estimate(scores: Iterable[float | None]) -> Estimate:
     """The mean of one version's scores with interval, n and coverage.
 
     The interval is Wilson's. For scores between 0 and 1 it is on the safe side, since no variable
@@ -119,7 +114,7 @@ def estimate(scores: Iterable[float | None], confidence: float = 0.95) -> Estima
     """
     asked = list(scores)
     found = [score for score in asked if score is not None]
-    interval = wilson(sum(found), len(found), confidence)
+    interval = wilson(sum(found), len(found))
     return Estimate(
         mean=fmean(found) if found else None,
         low=interval.low,
@@ -163,7 +158,7 @@ def paired_t(differences: Sequence[float]) -> tuple[float, float, Interval]:
 # Intervals
 
 
-def wilson(successes: float, n: int, confidence: float = 0.95) -> Interval:
+def wilson(successes: float, n: int) -> Interval:
     """Score interval for a proportion; 0 to 1 when n is 0.
 
     Wilson, Journal of the American Statistical Association 22 (1927) 209-212.
@@ -171,7 +166,7 @@ def wilson(successes: float, n: int, confidence: float = 0.95) -> Interval:
     _refuse_negative(successes, n - successes)
     if n == 0:
         return Interval(low=0.0, high=1.0)
-    z = normal_z(confidence)
+    z = normal_z(CONFIDENCE)
     share, room = successes / n, 1 + z * z / n
     centre = (share + z * z / (2 * n)) / room
     half = z / room * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
@@ -181,9 +176,7 @@ def wilson(successes: float, n: int, confidence: float = 0.95) -> Interval:
     return Interval(low=low, high=high)
 
 
-def newcombe(
-    both: int, fixed: int, regressed: int, neither: int, confidence: float = 0.95
-) -> Interval:
+def newcombe(both: int, fixed: int, regressed: int, neither: int) -> Interval:
     """Interval for candidate minus best from the four counts of pairs; -1 to 1 without pairs.
 
     Hybrid score interval with continuity-corrected correlation, method 10 of Newcombe, Statistics
@@ -196,20 +189,7 @@ def newcombe(
     cross = both * neither - fixed * regressed
     corrected = max(cross - n / 2, 0.0) if cross > 0 else cross
     correlation = corrected / math.sqrt(margins) if margins else 0.0
-    return _hybrid(candidate, best, n, correlation, confidence)
-
-
-def clopper_pearson_upper(errors: int, n: int, confidence: float = 0.95) -> float:
-    """Exact one-sided upper bound on an error rate after `errors` in `n`; 1 when n is 0.
-
-    Clopper, Pearson, Biometrika 26 (1934) 404-413.
-    """
-    _refuse_negative(errors, n - errors)
-    if errors == n:
-        return 1.0
-    # P(X <= errors) = I_{1-p}(n - errors, errors + 1) falls as p grows.
-    kept = solve_rising(lambda x: incomplete_beta(n - errors, errors + 1, x), 1 - confidence)
-    return 1 - kept
+    return _hybrid(candidate, best, n, correlation)
 
 
 # Planning
@@ -222,20 +202,12 @@ def alpha_for_gate(k: int, alpha: float = 0.05) -> float:
     return alpha * 6 / (math.pi * k) ** 2
 
 
-def half_width(n: int, discordance: float, confidence: float = 0.95) -> float:
+def half_width(n: int, discordance: float) -> float:
     """Expected half-width of the difference of n pairs, `discordance` the share that differs."""
-    return normal_z(confidence) * math.sqrt(discordance / n) if n else 1.0
+    return normal_z(CONFIDENCE) * math.sqrt(discordance / n) if n else 1.0
 
 
-def detectable_gain(n: int, discordance: float, alpha: float = 0.05, power: float = 0.8) -> float:
-    """The true gain that a one-sided test on n pairs finds with the given power; 1 when n is 0."""
-    if n == 0:
-        return 1.0
-    z = NormalDist().inv_cdf(1 - alpha) + NormalDist().inv_cdf(power)
-    return z * math.sqrt(discordance / n)
-
-
-def noise_floor(first: Scores, second: Scores, confidence: float = 0.95) -> float | None:
+def noise_floor(first: Scores, second: Scores) -> float | None:
     """How large a difference two runs of one and the same version show by chance alone.
 
     The half-width of the interval around no difference, with the spread seen between the two runs:
@@ -248,7 +220,7 @@ def noise_floor(first: Scores, second: Scores, confidence: float = 0.95) -> floa
         for a, b in ((first[key], second.get(key)) for key in first)
         if a is not None and b is not None
     ]
-    return half_width(len(squares), fmean(squares), confidence) if squares else None
+    return half_width(len(squares), fmean(squares)) if squares else None
 
 
 # The pieces of `compare`
@@ -266,7 +238,7 @@ def _test(pairs: list[tuple[float, float]]) -> tuple[float, float, Interval, str
     if len(set(differences)) > 1:
         return *paired_t(differences), FRACTIONAL
     candidate, best = sum(b for _, b in pairs), sum(a for a, _ in pairs)
-    interval = _hybrid(candidate, best, len(pairs), 0.0, 0.95)
+    interval = _hybrid(candidate, best, len(pairs), 0.0)
     return *mcnemar(fixed, regressed), interval, DEGENERATE
 
 
@@ -283,14 +255,12 @@ def _conservative(best: Scores, candidate: Scores, keys: list[str]) -> float | N
     return fmean(_filled(candidate.get(key), 0.0) - _filled(best.get(key), 1.0) for key in keys)
 
 
-def _hybrid(
-    candidate: float, best: float, n: int, correlation: float, confidence: float
-) -> Interval:
+def _hybrid(candidate: float, best: float, n: int, correlation: float) -> Interval:
     """Join the Wilson intervals of two dependent proportions into one for their difference."""
     if n == 0:
         return Interval(low=-1.0, high=1.0)
     p, q = candidate / n, best / n
-    around_p, around_q = wilson(candidate, n, confidence), wilson(best, n, confidence)
+    around_p, around_q = wilson(candidate, n), wilson(best, n)
     down = _join(p - around_p.low, around_q.high - q, correlation)
     up = _join(around_p.high - p, q - around_q.low, correlation)
     return Interval(low=max(-1.0, p - q - down), high=min(1.0, p - q + up))

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, tzinfo
 from sqlmodel import Session
 
 from data.hours import Hours, in_words, read_hours
-from data.tables import Setting
+from data.settings import setting
 from engine.neighbours import Neighbour
 from engine.neighbours import in_words as named
 
@@ -85,8 +85,8 @@ def never_fits(least: int, room: Room) -> str | None:
 def read_hours_set(session: Session) -> Hours:
     """The hours in which rounds may start, as people set them."""
     return Hours(
-        window=read_hours(_setting(session, "rounds_window")),
-        quiet=read_hours(_setting(session, "quiet_hours")),
+        window=read_hours(setting(session, "rounds_window")),
+        quiet=read_hours(setting(session, "quiet_hours")),
     )
 
 
@@ -114,8 +114,3 @@ def _by_which(hours: Hours) -> str:
 def gb(count: int) -> str:
     """Bytes for people."""
     return f"{count / 1e9:.1f} GB"
-
-
-def _setting(session: Session, name: str) -> str:
-    row = session.get(Setting, name)
-    return row.value if row is not None else ""

@@ -368,19 +368,6 @@ class ModelEngine(Protocol):
         ...
 
 
-class LabelReader(Protocol):
-    """What can read labels: an engine that has the logits, so neither a gateway nor a twin."""
-
-    def read_labels(
-        self, model: ModelRef, asks: Sequence[LabelAsk], stop: Stop
-    ) -> list[dict[str, float]]:
-        """For each ask, in order, the log probability that its answer begins with each label.
-
-        RequestRefused where a label cannot be told apart; Interrupted when `stop` says so.
-        """
-        ...
-
-
 # Deployed versions: somebody waits for the answer
 
 
@@ -410,8 +397,10 @@ class Host(Protocol):
         """Drop an adapter once nobody is being answered by it."""
         ...
 
-    def ask(self, model: ModelRef, route: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The whole answer."""
+    def ask(
+        self, model: ModelRef, route: str, body: Mapping[str, Any], stop: Stop = lambda: False
+    ) -> dict[str, Any]:
+        """The whole answer; HostGone when a host that heeds `stop` hears that nobody waits for it."""
         ...
 
     def stream(

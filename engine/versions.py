@@ -1,16 +1,16 @@
-"""Versions of a run: base and candidates, each with the model and the harness that it is."""
+"""Versions of a run or a job: each is a model, with the checkpoint that made it, and a harness."""
 
 from typing import Any
 
 from sqlmodel import Session, select
 
+from data.tables import Checkpoint, Run, Version
 from data.tables import Harness as HarnessRow
-from data.tables import Run, Version
 from engine.errors import ModelUnavailable
-from engine.facts import RunFacts, Tools
+from engine.facts import Facts, RunFacts, Tools
 from engine.identity import harness_hash, version_hash
 from engine.models import registry, simulated
-from engine.types import ModelRef, as_dict
+from engine.types import Harness, ModelRef, as_dict
 
 BASE = "base"
 
@@ -29,18 +29,34 @@ def record_version(
     round_: int | None = None,
     trained_rows: int | None = None,
 ) -> Version:
-    """Write a version once, with its harness."""
+    """Write a version of a run once."""
     found = find_version(session, run.id, name)
     if found is not None:
         return found
     harness = run.config.harness
+    return write_version(
+        session, run, name, model, harness, round_=round_, trained_rows=trained_rows
+    )
+
+
+def write_version(
+    session: Session,
+    facts: Facts,
+    name: str,
+    model: ModelRef,
+    harness: Harness,
+    *,
+    round_: int | None = None,
+    trained_rows: int | None = None,
+) -> Version:
+    """Write a version with its harness."""
     if session.get(HarnessRow, harness_hash(harness)) is None:
-        row = HarnessRow(id=harness_hash(harness), project_id=run.project_id, spec=as_dict(harness))
-        session.add(row)
+        spec = as_dict(harness)
+        session.add(HarnessRow(id=harness_hash(harness), project_id=facts.project_id, spec=spec))
         session.flush()
     version = Version(
-        project_id=run.project_id,
-        run=run.id,
+        project_id=facts.project_id,
+        run=facts.owner["run"],
         name=name,
         role="baseline" if name == BASE else "candidate",
         round=round_,
@@ -50,10 +66,42 @@ def record_version(
         harness=harness_hash(harness),
         version_hash=version_hash(model, harness),
         trained_rows=trained_rows,
-        simulated=run.simulated,
+        simulated=facts.simulated,
     )
     session.add(version)
     return version
+
+
+def record_checkpoint(
+    session: Session,
+    facts: Facts,
+    model: ModelRef,
+    training: dict[str, Any],
+    size: int,
+    *,
+    job: str | None,
+    round_: int | None = None,
+) -> None:
+    """Write the checkpoint that holds a model's adapter, once; one that was deleted is back."""
+    assert model.adapter_hash is not None
+    known = session.get(Checkpoint, model.adapter_hash)
+    if known is None:
+        known = Checkpoint(
+            id=model.adapter_hash,
+            project_id=facts.project_id,
+            run=facts.owner["run"],
+            round=round_,
+            job=job,
+            base_model=model.base,
+            base_revision=model.revision,
+            size_bytes=size,
+            training=training,
+            simulated=facts.simulated,
+        )
+    elif known.deleted_at is not None:
+        # An equal training has made it once more; a name that was given to the deleted one is gone.
+        known.name, known.deleted_at = None, None
+    session.add(known)
 
 
 def find_version(session: Session, run: str, name: str) -> Version | None:

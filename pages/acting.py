@@ -1,4 +1,4 @@
-"""Who acts on a run, through what, and what happens on the page when a request was accepted."""
+"""Who acts, through what, and what happens on the page when a request was accepted."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

@@ -84,7 +84,7 @@ class ChatPage:
                 head = Panel(self._draw_title, lambda: self._item)
             actions = Panel(self._draw_actions, lambda: menu(self._item, self._visitor.caller))
         self._parts: list[Part] = [head, actions]
-        with box("pw-page pw-chat"):
+        with box("pw-page"):
             if "inference.use" not in self._visitor.caller.capabilities:
                 trouble(f"{self._visitor.caller.actor} lacks the capability inference.use.")
             else:

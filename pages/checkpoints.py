@@ -11,6 +11,7 @@ from app.service import Service
 from pages.acting import Acting
 from pages.checkpoint_actions import act
 from pages.checkpoints_table import checkpoints_table, row
+from pages.empty import nothing_listed
 from pages.frame import Visitor, frame
 from pages.paged_list import Asked, Kind, PagedList, Rows
 from pages.pager import Pager
@@ -80,19 +81,17 @@ class CheckpointsPage:
         return checkpoints_table(rows).on("act", lambda event: self._act(event.args))
 
     def _none(self, asked: Asked) -> None:
-        with box("pw-card pw-nothing", "section"):
-            if asked["run"]:
-                text(f"No checkpoints of {asked['run']}", "pw-strong pw-ink pw-break", "div")
-                text("The filter takes a run's whole id; a dry run trains nothing.", tag="div")
-                clear = ui.button("Clear the filter", icon="sym_o_filter_list_off", color=None)
-                clear.props("no-caps outline").style("margin-top: 12px")
-                clear.on_click(lambda: self.listed.ask(run=""))
-            else:
-                text("No checkpoints in this project yet", "pw-strong pw-ink", "div")
-                about = (
-                    "Each round of a run that trains leaves one, and so does a training by hand."
-                )
-                text(about, tag="div")
+        if asked["run"]:
+            nothing_listed(
+                f"No checkpoints of {asked['run']}",
+                "The filter takes a run's whole id; a dry run trains nothing.",
+                clear=lambda: self.listed.ask(run=""),
+            )
+        else:
+            nothing_listed(
+                "No checkpoints in this project yet",
+                "Each round of a run that trains leaves one, and so does a training by hand.",
+            )
 
     async def _act(self, asked: dict[str, Any]) -> None:
         acting = Acting(

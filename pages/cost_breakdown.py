@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from app.cost_shapes import CallCost, PhaseTime, RunCost
 from pages import states, words
-from pages.parts import box, card, icon, simulated_chip, text
+from pages.parts import box, card, icon, segments, simulated_chip, text
 
 BEFORE = "before round 1"
 BY: dict[str, tuple[str, Callable[[CallCost], tuple[str, ...]]]] = {
@@ -20,13 +20,9 @@ FIGURES = ("Calls", "Input tokens", "Cached", "Output tokens", "Errors", "Spend"
 def breakdown(cost: RunCost, by: str, choose: Callable[[str], None]) -> None:
     """The calls added up by what is chosen; the last row is the total."""
     with card("Calls to models") as head:
-        with head, box("pw-seg").style("margin-left: auto"):
-            for name, (word, _) in BY.items():
-                button = box("pw-on" if name == by else "", "button").mark(f"by-{name}")
-                button.props(f"type=button aria-pressed={'true' if name == by else 'false'}")
-                button.on("click", lambda _, name=name: choose(name))
-                with button:
-                    text(word)
+        with head:
+            choices = {name: word for name, (word, _) in BY.items()}
+            segments("By", choices, by, choose).style("margin-left: auto")
         if not cost.calls:
             text("No model behind the gateway was asked yet.", "pw-quiet", "div")
             return

@@ -4,6 +4,7 @@ from nicegui import ui
 
 from app.caller import Caller
 from app.shapes import DirectiveShape
+from app.steering import LONGEST
 from pages.ask import ask, place_refusal
 from pages.browser import When
 from pages.live import Panel, Part
@@ -11,7 +12,6 @@ from pages.parts import box, card, hint, text
 from pages.place import Place
 from pages.run_view import RunView
 
-LONGEST = 4000
 MOST_ROUNDS = 6
 
 

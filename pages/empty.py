@@ -1,4 +1,4 @@
-"""What the list shows instead of rows: how to start, or that a filter matches nothing."""
+"""What a list shows instead of rows: how to start, or that a filter matches nothing."""
 
 from collections.abc import Callable
 
@@ -42,13 +42,14 @@ def no_runs(hint: str | None, visitor: Visitor, service: Service) -> None:
                     own.on_click(lambda: ui.navigate.to("/start"))
 
 
-def no_match(clear: Callable[[], None]) -> None:
-    """There are runs, and this filter leaves none of them."""
+def nothing_listed(title: str, about: str, clear: Callable[[], None] | None = None) -> None:
+    """What stands for no rows; `clear` takes the filter away that leaves none of them."""
     with box("pw-card pw-nothing", "section"):
-        text("No match for this filter", "pw-strong pw-ink", "div")
-        text("There are runs in this project; none fits the search and state.", tag="div")
-        button = ui.button("Clear the filter", icon="sym_o_filter_list_off", color=None)
-        button.props("no-caps outline").style("margin-top: 12px").on_click(clear)
+        text(title, "pw-strong pw-ink pw-break", "div")
+        text(about, tag="div")
+        if clear is not None:
+            button = ui.button("Clear the filter", icon="sym_o_filter_list_off", color=None)
+            button.props("no-caps outline").style("margin-top: 12px").on_click(clear)
 
 
 def _demo_button(visitor: Visitor, service: Service) -> None:

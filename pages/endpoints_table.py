@@ -10,7 +10,7 @@ from pages import states, words
 from pages.list_table import list_table
 from pages.parts import column
 from pages.states import Sign
-from pages.templates import PILL, ROW_MENU, TIME
+from pages.templates import PILL, REASON, ROW_MENU, TIME
 
 
 def endpoints_table(rows: list[dict[str, Any]]) -> ui.table:
@@ -82,10 +82,6 @@ NAME = (
 SUB = '<span class="pw-l2 pw-nowrap">{{ props.row.sub }}</span>'
 STATE = PILL.format("props.row", "props.row.word")
 LAST = f'<template v-if="props.row.last">{TIME.format("props.row.last")}</template><span v-else>—</span>'
-REASON = (
-    '<div v-if="props.row.reason" class="pw-ell pw-reason-cell">'
-    '<span class="pw-l2" :title="props.row.reason">{{ props.row.reason }}</span></div>'
-)
 # The event knows the window that it happened in, and so the console's own script.
 ADDRESS = (
     '<span class="pw-copy pw-copy-line"><span class="pw-code pw-address" '

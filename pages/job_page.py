@@ -23,9 +23,10 @@ from pages.job_view import JobView, Read
 from pages.jobs_table import about, label, model, type_of
 from pages.live import Panel, Part, Poll
 from pages.nothing import nothing
-from pages.parts import box, pill, simulated_chip, text
+from pages.parts import box, fact, pill, simulated_chip, text
 from pages.place import Place
 from pages.spans import seconds_between
+from pages.tab_bar import TabBar
 
 AT = "/jobs"
 Panels = Callable[[JobView, Place, Acting], list[Part]]
@@ -118,7 +119,7 @@ class JobPage:
         view = self._view
         names = {name: tab.names for name, tab in self._tabs.items()}
         path = f"/jobs/{view.job}"
-        self._place = Place(path, self._query, names, self._draw_place)
+        self._place = Place(path, self._query, names, lambda: self._tab_bar.follow())
         self._acting = Acting(
             visitor=view.visitor, service=view.service, place=box(), done=self._look_now
         )
@@ -128,7 +129,7 @@ class JobPage:
                     head = Panel(self._draw_title, lambda: view.item)
                 buttons = Panel(self._draw_buttons, lambda: view.item.status)
             facts = Panel(self._draw_facts, lambda: view.item)
-            self._draw_tabs()
+            self._tab_bar = TabBar(self._place, self._labels(), self._draw_tab)
         self._head: list[Part] = [head, buttons, facts]
         self._body = box("pw-page")
         await self._draw_tab()
@@ -164,40 +165,23 @@ class JobPage:
         job = self._view.item
         run, number = label(job, "run"), label(job, "round")
         with box("pw-facts", "dl"):
-            _fact("Type", f"{type_of(job)}, {about(job)}")
+            fact("Type", f"{type_of(job)}, {about(job)}")
             if run is not None:
                 with box("pw-fact"):
                     text("Run", tag="dt")
                     with box(tag="dd"):
                         ui.link(run, f"/runs/{run}")
                         text(f"round {number}" if number else "", "pw-2")
-            _fact("Model", model(job) or words.DASH)
-            _fact("Took", words.duration(seconds_between(job.created_at, job.finished_at)))
+            fact("Model", model(job) or words.DASH)
+            fact("Took", words.duration(seconds_between(job.created_at, job.finished_at)))
             with box("pw-fact pw-desk"):
                 text("Created", tag="dt")
                 with box(tag="dd"):
                     When(job.created_at).classes("pw-2")
 
-    def _draw_tabs(self) -> None:
-        tabs = ui.tabs(on_change=lambda event: self._open(str(event.value)))
-        tabs.props("no-caps dense align=left inline-label indicator-color=primary breakpoint=0")
-        tabs.classes("pw-tabs")
-        with tabs:
-            for name, tab in self._tabs.items():
-                with ui.tab(name, label="").props("ripple=false"), box("q-tab__label", "span"):
-                    is_deployment = tab.panels is _result and self._view.item.inference is not None
-                    text("Deployment" if is_deployment else tab.label)
-        tabs.value = self._place.tab
-        self._tab_bar = tabs
-
-    async def _open(self, tab: str) -> None:
-        if tab != self._place.tab and tab in self._tabs:
-            self._place.open(tab)
-            await self._draw_tab()
-
-    async def _draw_place(self) -> None:
-        self._tab_bar.value = self._place.tab
-        await self._draw_tab()
+    def _labels(self) -> dict[str, str]:
+        labels = {name: tab.label for name, tab in self._tabs.items()}
+        return labels | ({"overview": "Deployment"} if self._view.item.inference else {})
 
     async def _draw_tab(self) -> None:
         name = self._place.tab
@@ -231,9 +215,3 @@ class JobPage:
         for part in (self._device, *self._head, *self._panels):
             part.refresh()
         return not self._view.over
-
-
-def _fact(term: str, value: str) -> None:
-    with box("pw-fact"):
-        text(term, tag="dt")
-        text(value, tag="dd")

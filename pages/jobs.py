@@ -11,13 +11,14 @@ from app.job_shapes import JobPage
 from app.job_status import STATUSES
 from app.service import Service
 from pages.acting import Acting
+from pages.empty import nothing_listed
 from pages.frame import Visitor, frame
 from pages.job_actions import stop_job
 from pages.jobs_table import jobs_table, row
 from pages.live import Panel
 from pages.paged_list import Asked, Kind, PagedList, Rows
 from pages.pager import Pager
-from pages.parts import box, named, text
+from pages.parts import box, named, segments, text
 
 AT = "/jobs"
 TYPES = {"": "All", "train": "Training", "inference": "Inference"}
@@ -77,15 +78,7 @@ class JobsPage:
         self._status.value = self.listed.asked["status"]
 
     def _draw_types(self) -> None:
-        with box("pw-seg").props('role=group aria-label="Type"'):
-            for name, word in TYPES.items():
-                on = name == self.listed.asked["type"]
-                button = box("pw-on" if on else "", "button")
-                button.props(f"type=button aria-pressed={'true' if on else 'false'}")
-                button.mark(f"type-{name or 'all'}")
-                button.on("click", lambda _, name=name: self.listed.ask(type=name))
-                with button:
-                    text(word)
+        segments("Type", TYPES, self.listed.asked["type"], lambda name: self.listed.ask(type=name))
 
     def _read(self, caller: Caller, asked: Asked, pager: Pager) -> JobPage:
         return self._service.list_jobs(
@@ -104,17 +97,16 @@ class JobsPage:
 
     def _none(self, asked: Asked) -> None:
         if any(asked.values()):
-            with box("pw-card pw-nothing", "section"):
-                text("No match for this filter", "pw-strong pw-ink", "div")
-                text("No job of this project has that type and status.", tag="div")
-                clear = ui.button("Clear the filter", icon="sym_o_filter_list_off", color=None)
-                clear.props("no-caps outline").style("margin-top: 12px")
-                clear.on_click(lambda: self.listed.ask(type="", status=""))
+            nothing_listed(
+                "No match for this filter",
+                "No job of this project has that type and status.",
+                clear=lambda: self.listed.ask(type="", status=""),
+            )
         else:
-            with box("pw-card pw-nothing", "section"):
-                text("No jobs in this project yet", "pw-strong pw-ink", "div")
-                about = "Every round of a run makes one; a training by hand and a deployment too."
-                text(about, tag="div")
+            nothing_listed(
+                "No jobs in this project yet",
+                "Every round of a run makes one; a training by hand and a deployment too.",
+            )
 
     async def _act(self, asked: dict[str, Any]) -> None:
         """A choice in a row's menu; what came from the browser is looked at again."""

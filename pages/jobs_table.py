@@ -11,7 +11,7 @@ from pages import states, words
 from pages.list_table import list_table
 from pages.parts import column
 from pages.spans import seconds_between
-from pages.templates import PILL, ROW_MENU, RUN_LINK, SIMULATED, TIME
+from pages.templates import PILL, REASON, ROW_MENU, RUN_LINK, SIMULATED, TIME
 
 TYPES = {"train": "Training", "inference": "Inference", "agent": "Agent", "sandbox": "Sandbox"}
 
@@ -99,10 +99,6 @@ LINK = (
 )
 SUB = '<span class="pw-l2">{{ props.row.sub }}</span>'
 STATUS = PILL.format("props.row", "props.row.word")
-REASON = (
-    '<div v-if="props.row.reason" class="pw-ell pw-reason-cell">'
-    '<span class="pw-l2" :title="props.row.reason">{{ props.row.reason }}</span></div>'
-)
 CREATED = TIME.format("props.row.created")
 CELLS = {
     "job": LINK + SUB,

@@ -47,7 +47,7 @@ def open_table(
 ) -> ui.table:
     """A flat table of all its rows, drawn by its own head and body."""
     table = ui.table(rows=rows, columns=columns, row_key=key)
-    table.props("flat dense hide-pagination").classes(f"pw-led {classes}")
+    table.props("flat dense hide-pagination").classes(classes)
     table.add_slot("header", header)
     table.add_slot("body", body)
     return table

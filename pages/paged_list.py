@@ -29,7 +29,8 @@ class Page(Protocol):
 class Kind:
     """What is listed: `names` are the fields of the address that choose, `read` asks the service.
 
-    `table` draws rows, each with a `key`; `none` draws what stands there when nothing is found.
+    `table` draws rows, each with a `key`; `none` draws what stands there when nothing is found;
+    `also` is what else they are drawn of, `total` how many there are where somebody has counted.
     """
 
     label: str
@@ -39,10 +40,12 @@ class Kind:
     rows: Callable[[Any], Rows]
     table: Callable[[Rows], ui.table]
     none: Callable[[Asked], None]
+    also: Callable[[Any], object] = lambda _page: None
+    total: Callable[[Any], int | None] = lambda _page: None
 
 
 class PagedList:
-    """One visitor's list. `asked` is what the address asks for; `told` is called when it changes."""
+    """One visitor's list. `asked` is what the address asks for; `told` is called at each look."""
 
     def __init__(self, visitor: Visitor, kind: Kind, query: dict[str, str]) -> None:
         self._visitor, self._kind = visitor, kind
@@ -63,37 +66,41 @@ class PagedList:
         """Ask the service; what it refuses stays as text to show."""
         self.error: str | None = None
         self.page: Page | None = None
+        self._rows: Rows = []
         try:
             self.page = self._kind.read(self._visitor.caller, self.asked, self._pager)
+            self._rows = self._kind.rows(self.page)
         except ServiceError as error:
             self.error = str(error)
 
     def refresh(self) -> None:
         """Read again and show what has changed; an open menu of a row stays open."""
         self.read()
+        self.told()
         self._device.read()
         self._device.refresh()
         self._list.refresh()
-        if self.page and self._table is not None and not self._table.is_deleted:
-            rows = self._kind.rows(self.page)
-            if rows != self._table.rows:
-                self._table.rows = rows
+        table = self._table
+        if table is not None and not table.is_deleted and table.rows != self._rows:
+            table.rows = self._rows
 
-    def ask(self, **values: str) -> None:
-        """List something else, from its first page."""
+    def ask(self, *, replace: bool = False, **values: str) -> None:
+        """List something else, from its first page; `replace` leaves no step to go back to."""
         if all(self.asked[name] == value for name, value in values.items()):
             return
         self.asked |= values
         self._pager.first()
-        self._show()
+        self._show(replace=replace)
 
     def _take(self, query: dict[str, str]) -> None:
         self.asked = {name: query.get(name, "")[:128] for name in self._kind.names}
 
     def _shown(self) -> object:
-        keys = [row["key"] for row in self._kind.rows(self.page)] if self.page else []
-        more = self.page.next_cursor if self.page else None
-        return (keys, more, self.error, dict(self.asked), self._pager.start, self._pager.limit)
+        """What the list is made of; what only moves inside its rows is put in without a redraw."""
+        kind, page = self._kind, self.page
+        keys = [row["key"] for row in self._rows]
+        rest = (page.next_cursor, kind.total(page), kind.also(page)) if page else ()
+        return (keys, rest, self.error, dict(self.asked), self._pager.start, self._pager.limit)
 
     def _draw(self) -> None:
         if self.error is not None or self.page is None:
@@ -101,29 +108,26 @@ class PagedList:
             again = ui.button("Retry", icon="sym_o_refresh", color=None, on_click=self._again)
             again.props("no-caps outline")
             return
-        rows = self._kind.rows(self.page)
-        if not rows and not self._pager.start:
+        if not self._rows and not self._pager.start:
             self._kind.none(self.asked)
             return
         with box("pw-card pw-bare", "section").props(f'aria-label="{self._kind.label}"'):
-            self._table = self._kind.table(rows)
-            self._pager.draw(len(rows), self.page.next_cursor)
+            self._table = self._kind.table(self._rows)
+            total = self._kind.total(self.page)
+            self._pager.draw(len(self._rows), self.page.next_cursor, total)
 
     def _again(self) -> None:
         self.asked = dict.fromkeys(self._kind.names, "")
         self._pager.first()
         self._show()
 
-    def _show(self) -> None:
-        asked = {name: value or None for name, value in self.asked.items()}
-        self._address.show({**asked, **self._pager.fields()})
-        self.told()
+    def _show(self, *, replace: bool = False) -> None:
+        self._address.show({**self.asked, **self._pager.fields()}, replace=replace)
         self.refresh()
 
     def _went_back(self, query: dict[str, str]) -> None:
         self._take(query)
         self._pager.take(query)
-        self.told()
         self.refresh()
 
     async def _look(self) -> bool:

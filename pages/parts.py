@@ -1,6 +1,6 @@
 """The small parts that pages are made of: words, icons, pills, bars, cards."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from nicegui import ui
@@ -91,6 +91,35 @@ def term(name: str, value: str, classes: str = "") -> None:
     """One line of a list of terms with their values."""
     text(name, tag="dt")
     text(value, classes, "dd")
+
+
+def fact(name: str, value: str) -> None:
+    """One of the facts in the head of a page."""
+    with box("pw-fact"):
+        text(name, tag="dt")
+        text(value, tag="dd")
+
+
+def segments(
+    label: str,
+    options: Mapping[str, str],
+    chosen: str,
+    choose: Callable[[str], object],
+    counts: Mapping[str, int] | None = None,
+) -> ui.element:
+    """A choice of one among a few, "" being all of them, with how many there are of each."""
+    with box("pw-seg").props(f'role=group aria-label="{label}"') as group:
+        for name, word in options.items():
+            on = name == chosen
+            button = box("pw-on" if on else "", "button")
+            button.props(f"type=button aria-pressed={'true' if on else 'false'}")
+            button.mark(f"{label.lower()}-{name or 'all'}")
+            button.on("click", lambda _, name=name: choose(name))
+            with button:
+                text(word)
+                if counts is not None:
+                    text(str(counts.get(name or "all", 0)), "n")
+    return group
 
 
 def trouble(message: str) -> None:

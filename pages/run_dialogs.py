@@ -6,6 +6,7 @@ from nicegui import ui
 
 from app.caller import Caller
 from app.shapes import Live, RunDetail, RunSummary
+from app.steering import LONGEST
 from pages import words
 from pages.acting import Acting
 from pages.offers import when_stopped
@@ -13,7 +14,6 @@ from pages.parts import box, hint, text
 from pages.request import request
 from pages.settings_parts import buttons, dialog
 
-LONGEST = 4000
 PLANNED_BEFORE = frozenset({"prepare", "diagnose", "plan"})
 CAPS = {
     "max_model_cost_usd": "Model spend cap, USD",

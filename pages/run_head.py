@@ -5,7 +5,7 @@ from nicegui import ui
 from app.shapes import RunDetail
 from pages import states, words
 from pages.browser import When
-from pages.parts import box, change, pill, pips, share_bar, simulated_chip, spend_share, text
+from pages.parts import box, change, fact, pill, pips, share_bar, simulated_chip, spend_share, text
 from pages.run_view import RunView
 
 
@@ -35,18 +35,12 @@ def facts(view: RunView) -> None:
     with box("pw-facts", "dl"):
         _round(run)
         _best(run)
-        _fact("Device", run.machine or words.DASH)
+        fact("Device", run.machine or words.DASH)
         _spend(run)
         with box("pw-fact pw-desk"):
             text("Updated", tag="dt")
             with box(tag="dd"):
                 When(run.updated_at, "full" if view.ended else "ago").classes("pw-2")
-
-
-def _fact(term: str, value: str) -> None:
-    with box("pw-fact"):
-        text(term, tag="dt")
-        text(value, tag="dd")
 
 
 def _round(run: RunDetail) -> None:

@@ -17,10 +17,11 @@ from pages.actions import Buttons
 from pages.frame import DeviceBox, Visitor, frame
 from pages.live import Panel, Part, Poll
 from pages.nothing import nothing
-from pages.parts import box, text
+from pages.parts import box
 from pages.place import Place
 from pages.run_head import facts, title
 from pages.run_view import Read, RunView
+from pages.tab_bar import TabBar
 
 TAKEN_UP_SECONDS = 15.0  # after a request the page looks at least as long, also at an ended run
 
@@ -81,7 +82,6 @@ class RunPage:
         self.view = view
         self._query, self._device = query, device
         self._panels: list[Part] = []
-        self._counts: list[tuple[ui.label, Callable[[RunDetail], int]]] = []
         self._poll: Poll | None = None
         self._asked_at = float("-inf")
 
@@ -89,7 +89,7 @@ class RunPage:
         """Draw header and tab, and keep both up to date until the run has ended."""
         view = self.view
         names = {name: tab.names for name, tab in TABS.items()}
-        self.place = Place(f"/runs/{view.run}", self._query, names, self._draw_place)
+        self.place = Place(f"/runs/{view.run}", self._query, names, lambda: self._tabs.follow())
         self._dialogs = box()  # outside of what is drawn anew
         acting = Acting(
             visitor=view.visitor, service=view.service, place=self._dialogs, done=self._acted
@@ -100,10 +100,11 @@ class RunPage:
                     head = [Panel(lambda: title(view), self._head_shows)]
                 buttons = [Buttons(acting, lambda: view.detail, "head")]
             head.append(Panel(lambda: facts(view), self._head_shows))
-            self._tabs()
+            labels = {name: tab.label for name, tab in TABS.items()}
+            self._tabs = TabBar(self.place, labels, self._draw_tab, self._counts)
         with ui.footer().classes("pw-footbar"):
             buttons.append(Buttons(acting, lambda: view.detail, "foot"))
-        self._head: list[Part] = [*head, *buttons]
+        self._head: list[Part] = [*head, *buttons, self._tabs]
         self._body = box("pw-page")
         view.show = self._show
         await self._draw_tab()
@@ -114,28 +115,9 @@ class RunPage:
         summary = self.view.detail.model_dump(exclude=HEAD_LEAVES_OUT)
         return (summary, self.view.ended)
 
-    def _tabs(self) -> None:
-        tabs = ui.tabs(on_change=lambda event: self._open(str(event.value)))
-        tabs.props("no-caps dense align=left inline-label indicator-color=primary breakpoint=0")
-        tabs.classes("pw-tabs")
-        with tabs:
-            for name, tab in TABS.items():
-                with ui.tab(name, label="").props("ripple=false"), box("q-tab__label", "span"):
-                    text(tab.label)
-                    if tab.count is not None:
-                        number = text(str(tab.count(self.view.detail)), "n")
-                        self._counts.append((number, tab.count))
-        tabs.value = self.place.tab
-        self._tab_bar = tabs
-
-    async def _open(self, tab: str) -> None:
-        if tab != self.place.tab and tab in TABS:
-            self.place.open(tab)
-            await self._draw_tab()
-
-    async def _draw_place(self) -> None:
-        self._tab_bar.value = self.place.tab
-        await self._draw_tab()
+    def _counts(self) -> dict[str, int]:
+        run = self.view.detail
+        return {name: tab.count(run) for name, tab in TABS.items() if tab.count is not None}
 
     async def _draw_tab(self) -> None:
         tab = TABS[self.place.tab]
@@ -174,8 +156,6 @@ class RunPage:
     def _show(self) -> None:
         for part in (self._device, *self._head, *self._panels):
             part.refresh()
-        for label, count in self._counts:
-            label.text = str(count(self.view.detail))
 
     def _read(self, whole: bool) -> None:
         self.view.read(TABS[self.place.tab].also, whole=whole)

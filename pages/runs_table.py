@@ -7,9 +7,9 @@ from nicegui import ui
 from app.caller import Caller
 from app.shapes import RunSummary
 from pages import parts, states, words
-from pages.list_table import NARROW
+from pages.list_table import list_table
 from pages.offers import offers
-from pages.templates import TIME
+from pages.templates import PILL, SIMULATED, TIME
 
 MENU = frozenset({"stop", "resume", "new", "deploy"})
 
@@ -19,16 +19,9 @@ def runs_table(rows: list[dict[str, Any]], *, all_columns: bool) -> ui.table:
 
     A choice in a row's menu is the event `act` with the action and the run.
     """
-    table = ui.table(rows=rows, columns=COLUMNS, row_key="run")
-    table.props("flat dense wrap-cells hide-pagination")
-    table.classes("pw-two pw-runs pw-scroll")
+    table = list_table(rows, COLUMNS, CELLS, CARD).classes("pw-runs")
     if all_columns:
-        table.classes("pw-all")
-    else:
-        table.props[":grid"] = NARROW
-    for name, template in CELLS.items():
-        table.add_slot(f"body-cell-{name}", f'<q-td :props="props">{template}</q-td>')
-    table.add_slot("item", CARD)
+        del table.classes("pw-all").props[":grid"]
     return table
 
 
@@ -39,6 +32,7 @@ def row(run: RunSummary, caller: Caller) -> dict[str, Any]:
     gain = run.change.mean if run.change else None
     share = parts.spend_share(run.spend)
     return {
+        "key": run.run,
         "run": run.run,
         "sub": f"{run.domain} · {run.base_model}",
         "word": sign.word,
@@ -84,14 +78,9 @@ COLUMNS = [
 ]
 
 LINK = '<a class="pw-strong pw-nowrap" :href="\'runs/\' + encodeURIComponent(props.row.run)">{{ props.row.run }}</a>'
-PILL = (
-    '<span class="pw-state" :class="props.row.css">'
-    '<q-icon :name="props.row.icon" aria-hidden="true"></q-icon>{{ props.row.word }}</span>'
-)
+STATE = PILL.format("props.row", "props.row.word")
 CHIPS = (
-    '<span v-if="props.row.simulated" class="pw-state pw-sim">'
-    '<q-icon name="sym_o_science" aria-hidden="true"></q-icon>Simulated</span>'
-    '<span v-if="props.row.dry" class="pw-chip">Dry run</span>'
+    f'{SIMULATED}<span v-if="props.row.dry" class="pw-chip">Dry run</span>'
     '<span v-if="props.row.replay" class="pw-chip">Replay</span>'
 )
 REASON = '<span class="pw-l2" :title="props.row.reason">{{ props.row.reason || "—" }}</span>'
@@ -119,7 +108,7 @@ ROW_MENU = (
 
 CELLS = {
     "run": f'{LINK}<span class="pw-l2 pw-nowrap">{{{{ props.row.sub }}}}</span>',
-    "state": f'<div class="pw-row" style="gap: 6px">{PILL}{CHIPS}</div>'
+    "state": f'<div class="pw-row" style="gap: 6px">{STATE}{CHIPS}</div>'
     f'<div class="pw-ell pw-reason-cell">{REASON}</div>',
     "round": '<span class="pw-nowrap">{{ props.row.round }}</span>'
     '<div style="line-height: 10px"><span class="pw-pips" aria-hidden="true">'
@@ -138,7 +127,7 @@ CELLS = {
 CARD = (
     '<div class="pw-rcard"><div class="pw-row pw-between pw-wrap">'
     f'<span class="pw-row" style="gap: 6px">{LINK}</span>'
-    f'<span class="pw-row" style="gap: 6px">{CHIPS}{PILL}{ROW_MENU}</span></div>{REASON}'
+    f'<span class="pw-row" style="gap: 6px">{CHIPS}{STATE}{ROW_MENU}</span></div>{REASON}'
     '<div class="pw-three"><div><span class="pw-l2">Round</span>{{ props.row.round }}</div>'
     '<div><span class="pw-l2">Best</span>{{ props.row.best }}'
     "<span v-if=\"props.row.best !== '—'\"> · {{ props.row.score }}</span></div>"

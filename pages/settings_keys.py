@@ -3,12 +3,14 @@
 from nicegui import ui
 
 from app.access import Access
-from app.errors import ServiceError
+from app.caller import Caller
 from app.keys import PRESETS, KeyInfo
 from app.service import Service
 from pages import settings_parts as parts
+from pages.acting import Acting
 from pages.frame import Visitor
 from pages.parts import box, icon, text
+from pages.request import request
 
 AT = "/settings/keys"
 COLUMNS = ["Name", "May", "State", "Made by", "Created", "Last used", "Ends", ""]
@@ -35,11 +37,15 @@ class KeysPage:
     def __init__(self, visitor: Visitor, access: Access) -> None:
         self._visitor, self._access = visitor, access
         self._rules = "admin" in visitor.caller.capabilities
+        self._made: tuple[KeyInfo, str] | None = None  # a new key, until it is shown
 
     def build(self, service: Service) -> None:
         """Head, explanation, list."""
         title = "Keys" if self._rules else "Your keys"
         with parts.settings_frame(self._visitor, service, self._access, AT, title) as head:
+            self._acting = Acting(
+                visitor=self._visitor, service=service, place=head, done=self._acted
+            )
             if self._rules:
                 with head:
                     new = ui.button("New key", icon="sym_o_add", on_click=self._ask)
@@ -97,30 +103,27 @@ class KeysPage:
             life = ui.select(LIVES, value=0)
             life.props('outlined dense options-dense aria-label="Ends"').classes("pw-wide")
 
-            def create() -> None:
-                caller = parts.admin_now(self._visitor, note)
-                if caller is None:
-                    return
-                try:
-                    info, key = self._access.keys.create(
-                        caller,
-                        name=name.value.strip(),
-                        role=role.value,
-                        project=project.value,
-                        days=life.value or None,
-                    )
-                except ServiceError as error:
-                    parts.refusal(note, str(error))
-                    return
-                opened.close()
-                self._list.refresh()
-                self._show(info, key)
+            def create(caller: Caller) -> None:
+                self._made = self._access.keys.create(
+                    caller,
+                    name=name.value.strip(),
+                    role=role.value,
+                    project=project.value,
+                    days=life.value or None,
+                )
 
-            parts.buttons(opened, "Create", create)
+            parts.buttons(opened, "Create", request(self._acting, opened, note, create))
+
+    async def _acted(self) -> None:
+        """Draw the list anew, and show the key that was just made."""
+        self._list.refresh()
+        if self._made is not None:
+            self._show(*self._made)
+            self._made = None
 
     def _show(self, info: KeyInfo, key: str) -> None:
         """The key's text, this once."""
-        with parts.dialog(f"Key {info.name}") as (opened, _):
+        with self._acting.place, parts.dialog(f"Key {info.name}") as (opened, _):
             opened.props("persistent")
             text("Copy it now: it is shown this once and stored nowhere.", "pw-2", "p")
             parts.copyable(key)
@@ -132,16 +135,8 @@ class KeysPage:
         with parts.dialog(f"Revoke {key.name}?") as (opened, note):
             text("Whatever uses it is refused from now on. This cannot be undone.", "pw-2", "p")
 
-            def revoke() -> None:
-                caller = self._visitor.still()
-                if caller is None:
-                    return
-                try:
-                    self._access.keys.revoke(caller, key.id)
-                except ServiceError as error:
-                    parts.refusal(note, str(error))
-                    return
-                opened.close()
-                self._list.refresh()
+            def revoke(caller: Caller) -> None:
+                self._access.keys.revoke(caller, key.id)
 
-            parts.buttons(opened, "Revoke", revoke, negative=True)
+            act = request(self._acting, opened, note, revoke)
+            parts.buttons(opened, "Revoke", act, negative=True)

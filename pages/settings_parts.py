@@ -6,8 +6,6 @@ from contextlib import contextmanager
 from nicegui import ui
 
 from app.access import Access
-from app.caller import Caller
-from app.errors import ServiceError
 from app.service import Service
 from pages.browser import When
 from pages.frame import Visitor, frame
@@ -52,13 +50,13 @@ def time_cell(at: str | None, otherwise: str = DASH) -> None:
             When(at)
 
 
-def field(label: str, *, secret: bool = False, classes: str = "") -> ui.input:
+def field(label: str, *, secret: bool = False) -> ui.input:
     """A labelled field of a form."""
     text(label, "pw-label", "div")
     made = ui.input(password=secret).props(f'outlined dense aria-label="{label}"')
     if secret:
         made.props("autocomplete=new-password")
-    return made.classes(f"pw-wide {classes}")
+    return made.classes("pw-wide")
 
 
 @contextmanager
@@ -92,19 +90,6 @@ def buttons(opened: ui.dialog, word: str, on_click: object, *, negative: bool = 
         color = "negative" if negative else "primary"
         confirm = ui.button(word, color=color, on_click=on_click)  # type: ignore[arg-type]
         confirm.props("no-caps unelevated").mark("confirm")
-
-
-def admin_now(visitor: Visitor, note: ui.element) -> Caller | None:
-    """The visitor as of now, when they may administer; else None, and the reason in `note`."""
-    caller = visitor.still()
-    if caller is None:
-        return None
-    try:
-        caller.need("admin")
-    except ServiceError as error:
-        refusal(note, str(error))
-        return None
-    return caller
 
 
 def copyable(code: str) -> None:

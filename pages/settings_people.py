@@ -1,19 +1,19 @@
 """Settings, People: who can sign in, with which role."""
 
-import asyncio
 from collections.abc import Callable
 
 from nicegui import ui
 
 from app.access import Access
 from app.caller import Caller
-from app.errors import ServiceError
 from app.passwords import SHORTEST
 from app.people import OWNER, Person
 from app.service import Service
 from pages import settings_parts as parts
+from pages.acting import Acting
 from pages.frame import Visitor
 from pages.parts import box, text
+from pages.request import request
 
 AT = "/settings/people"
 COLUMNS = ["Name", "Role", "Password", "Added", "Last sign-in", ""]
@@ -22,8 +22,6 @@ ABOUT = (
     "Viewers read. Developers also start, steer and stop runs, use and deploy versions. Admins also "
     "keep people, keys, models, prices and settings."
 )
-
-Change = Callable[[Caller], Person]
 
 
 def people_page(visitor: Visitor, service: Service, access: Access) -> None:
@@ -41,6 +39,9 @@ class PeoplePage:
     def build(self, service: Service) -> None:
         """Head, explanation, list."""
         with parts.settings_frame(self._visitor, service, self._access, AT, "People") as head:
+            self._acting = Acting(
+                visitor=self._visitor, service=service, place=head, done=self._acted
+            )
             with head:
                 add = ui.button("Add a person", icon="sym_o_person_add", on_click=self._ask)
                 add.props("no-caps unelevated")
@@ -81,44 +82,32 @@ class PeoplePage:
             password = parts.field(f"Password, at least {SHORTEST} characters", secret=True)
             text("Tell it to them; they change it under their own name.", "pw-2 pw-small", "div")
 
-            async def add() -> None:
-                await self._change(
-                    opened,
-                    note,
-                    lambda caller: self._people.add(
-                        caller, name=name.value.strip(), role=role.value, password=password.value
-                    ),
+            def add(caller: Caller) -> None:
+                self._people.add(
+                    caller, name=name.value.strip(), role=role.value, password=password.value
                 )
 
-            parts.buttons(opened, "Add", add)
+            parts.buttons(opened, "Add", request(self._acting, opened, note, add))
 
     def _ask_role(self, person: Person) -> None:
         with parts.dialog(f"Role of {person.name}") as (opened, note):
             role = self._role_field(person.role)
             text("They sign in anew.", "pw-2 pw-small", "div")
 
-            async def change() -> None:
-                await self._change(
-                    opened,
-                    note,
-                    lambda caller: self._people.set_role(caller, person.name, role.value),
-                )
+            def change(caller: Caller) -> None:
+                self._people.set_role(caller, person.name, role.value)
 
-            parts.buttons(opened, "Change", change)
+            parts.buttons(opened, "Change", request(self._acting, opened, note, change))
 
     def _ask_password(self, name: str) -> None:
         with parts.dialog(f"New password of {name}") as (opened, note):
             password = parts.field(f"Password, at least {SHORTEST} characters", secret=True)
             text("Their other sign-ins end.", "pw-2 pw-small", "div")
 
-            async def change() -> None:
-                await self._change(
-                    opened,
-                    note,
-                    lambda caller: self._people.set_password(caller, name, password.value),
-                )
+            def change(caller: Caller) -> None:
+                self._people.set_password(caller, name, password.value)
 
-            parts.buttons(opened, "Change", change)
+            parts.buttons(opened, "Change", request(self._acting, opened, note, change))
 
     def _confirm(self, person: Person) -> None:
         with parts.dialog(f"Remove {person.name}?") as (opened, note):
@@ -127,26 +116,15 @@ class PeoplePage:
                 kept = f"Project keys they made stay: {', '.join(person.keys)}. See Keys."
                 text(kept, "pw-2 pw-break", "p")
 
-            async def remove() -> None:
-                await self._change(
-                    opened, note, lambda caller: self._people.remove(caller, person.name)
-                )
+            def remove(caller: Caller) -> None:
+                self._people.remove(caller, person.name)
 
-            parts.buttons(opened, "Remove", remove, negative=True)
+            act = request(self._acting, opened, note, remove)
+            parts.buttons(opened, "Remove", act, negative=True)
 
     def _role_field(self, role: str) -> ui.radio:
         text("Role", "pw-label", "div")
         return ui.radio(ROLES, value=role).props("dense inline")
 
-    async def _change(self, opened: ui.dialog, note: ui.element, change: Change) -> None:
-        """Carry out a change off the event loop, since hashing a password takes its time."""
-        caller = parts.admin_now(self._visitor, note)
-        if caller is None:
-            return
-        try:
-            await asyncio.to_thread(change, caller)
-        except ServiceError as error:
-            parts.refusal(note, str(error))
-            return
-        opened.close()
+    async def _acted(self) -> None:
         self._list.refresh()

@@ -54,7 +54,7 @@ class Page:
 
 
 def register(service: Service, access: Access) -> None:
-    """Put every page of the console into the web application; called once, by run.py."""
+    """Put every page of the console into the web application; called once."""
     look.add_to_all_pages()
     doors = Doors(service=service, access=access)
     for path, page in PAGES.items():

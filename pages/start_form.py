@@ -7,8 +7,10 @@ from nicegui import ui
 from nicegui.elements.mixins.validation_element import ValidationElement
 
 from app.shapes import StartOptions
-from pages.parts import box, named, text
-from pages.run_dialogs import CAPS, LONGEST, whole
+from app.steering import LONGEST
+from pages.form_fields import Fields, section
+from pages.parts import box, text
+from pages.run_dialogs import CAPS, whole
 
 ANY = ""  # leave it to the preset or the server
 MODEL_CAP_USD = 5.0  # proposed, to be confirmed by whoever starts
@@ -27,7 +29,8 @@ class StartForm:
         self._options, self._base_models, self._changed = options, base_models, changed
         self._given = {**given, **given.get("limits", {})}
         self._presets = {preset.name: preset for preset in options.presets}
-        self.elements: dict[str, ValidationElement[Any]] = {}
+        self._fields = Fields(changed)
+        self.elements = self._fields.elements
         self._draw()
         self._tell_preset()
 
@@ -54,7 +57,9 @@ class StartForm:
                 text("Lower-case letters, digits, dashes.", "pw-2 pw-small", "div")
             with box():
                 names = list(self._presets)
-                self._add("preset", "Preset", ui.select(names, value=self._first_preset(names)))
+                preset = ui.select(names, value=self._first_preset(names))
+                preset.on_value_change(self._tell_preset)
+                self._add("preset", "Preset", preset)
                 self._words = text("", "pw-2 pw-small pw-break", "div")
         self._add("brief", "Brief", ui.textarea(), f"autogrow counter maxlength={LONGEST}")
         text("What the loop should work towards; every round reads it.", "pw-2 pw-small", "div")
@@ -62,12 +67,12 @@ class StartForm:
             domains = {ANY: "As the preset says", **self._options.domains}
             self._add("domain", "Domain", ui.select(domains, value=ANY))
             self._add("rounds", "Rounds", ui.number(min=1, max=1000, step=1))
-        self._section("Caps", "A hard stop each. Only the first is required.")
+        section("Caps", "A hard stop each. Only the first is required.")
         with box("pw-two-fields"):
             for name, label in CAPS.items():
                 proposed = MODEL_CAP_USD if name == "max_model_cost_usd" else None
                 self._add(name, label, ui.number(min=0, value=proposed))
-        self._section("Models", "")
+        section("Models", "")
         self._draw_models()
         self._draw_also()
         self._switched()
@@ -97,36 +102,14 @@ class StartForm:
         asked = self._given.get("preset")
         return asked if asked in names else "default" if "default" in names else names[0]
 
-    def _section(self, title: str, about: str) -> None:
-        with box("pw-row pw-section"):
-            text(title, "pw-h3", "h3")
-            text(about, "pw-2 pw-small")
-
     def _add(
         self, name: str, label: str, element: ValidationElement[Any], props: str = ""
     ) -> ui.element:
-        """Take a field in: labelled, prefilled, followed; the label and the field come back."""
-        with box() as both:
-            text(label, "pw-label", "div")
-            element.move(both)
-        element.props(f"outlined dense {props}").classes("pw-wide").mark(f"field-{name}")
-        if isinstance(element, ui.select):
-            named(element, label)
-        else:
-            element.props["aria-label"] = label
-        given = self._given.get(name)
-        options = getattr(element, "options", None)
+        """Take a field in, filled with what was given where that can be chosen."""
+        given, options = self._given.get(name), getattr(element, "options", None)
         if given is not None and (options is None or given in options):
             element.value = given
-        element.on_value_change(lambda: self._told(name))
-        self.elements[name] = element
-        return both
-
-    def _told(self, name: str) -> None:
-        self.elements[name].error = None
-        if name == "preset":
-            self._tell_preset()
-        self._changed()
+        return self._fields.add(name, label, element, props)
 
     def _tell_preset(self) -> None:
         """The preset's own words, and what it sets where a field stays empty."""

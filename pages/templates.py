@@ -33,6 +33,11 @@ SIMULATED = (
     '<span v-if="props.row.simulated" class="pw-state pw-sim">'
     '<q-icon name="sym_o_science" aria-hidden="true"></q-icon>Simulated</span>'
 )
+# Why a row is in its state, on one line; nothing where it has no reason.
+REASON = (
+    '<div v-if="props.row.reason" class="pw-ell pw-reason-cell">'
+    '<span class="pw-l2" :title="props.row.reason">{{ props.row.reason }}</span></div>'
+)
 # A row's link to the page of a run; relative, so that it holds below a base path too.
 RUN_LINK = (
     '<a v-if="props.row.run" class="pw-nowrap" '

@@ -6,6 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import text
+from sqlmodel import select
+
 from app.access import Access
 from app.administration import LOCAL_OWNER
 from app.service import Service
@@ -17,20 +20,10 @@ from data.tables import Setting
 from engine.facts import Library
 from engine.scheduler import Engine, EngineSettings
 from engine.verdicts import why_no_sandbox
-from recipes.domains import DOMAINS
-from recipes.external import EXTERNAL
-from recipes.guard import GUARD
-from recipes.replay import REPLAY_MAX_TOKENS, REPLAY_PROMPTS, REPLAY_SYSTEMS
+from run import library
 
 OWNER = LOCAL_OWNER
-LIBRARY = Library(
-    domains=DOMAINS,
-    guard=GUARD,
-    replay_prompts=REPLAY_PROMPTS,
-    replay_systems=REPLAY_SYSTEMS,
-    replay_tokens=REPLAY_MAX_TOKENS,
-    external=EXTERNAL,
-)
+LIBRARY = library()
 
 
 class Instance:
@@ -67,6 +60,12 @@ class Instance:
             time.sleep(0.02)
             self.engine.tick()
         raise AssertionError(f"run {run} is still {found.state}: {found.activity}")
+
+    def rows(self, table: Any, **where: Any) -> list[Any]:
+        """What a table holds, in the order in which it was written."""
+        with self.store.read() as session:
+            query = select(table).filter_by(**where).order_by(text("rowid"))
+            return list(session.exec(query))
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """A small HTTP server on a free port of this machine, up for the length of a `with` block."""
 
+import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
@@ -20,6 +21,13 @@ class Listening:
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+def free_port() -> int:
+    """A port of this machine that nothing listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 class _Server(ThreadingHTTPServer):

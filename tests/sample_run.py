@@ -78,6 +78,7 @@ def running_run(session: Session, run_id: str = "arith-carry-2") -> None:
     _events(session, run_id)
     live = Live(run=run_id, round=2, phase="train", role="student", tool="train", text="steps")
     live.done, live.total, live.started_at = 212, 345, ago(seconds=73)
+    live.first_done, live.first_at = 0, live.started_at
     session.add(live)
     _losses(session, run_id, 212)
     steers = [("steer-1", "Keep at least 20% replay rows.", "delivered", 2), ("steer-2", "", "", 0)]

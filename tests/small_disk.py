@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from sqlalchemy.exc import OperationalError
-from sqlmodel import select
 
 from data.files import verify_manifest
 from data.store import Reader
@@ -66,10 +65,10 @@ def fills_up(home: Path) -> None:
         assert says_full(paused(pawl), home)
         assert pawl.service.device(OWNER).run is None, "the device is still held"
         assert integrity(pawl) == "ok"
-        assert not [step for step in rows(pawl, Step) if step.status == "intent"]
+        assert not [step for step in pawl.rows(Step) if step.status == "intent"]
 
         ask(pawl, "resume")  # too early: it rests again, for the same reason
-        wait_for(lambda: rows(pawl, Control)[0].status == "done")
+        wait_for(lambda: pawl.rows(Control)[0].status == "done")
         assert says_full(paused(pawl), home)
 
         (home / "ballast").unlink()
@@ -106,7 +105,7 @@ def begins_nothing(home: Path) -> None:
         pawl.start("r", rounds=1)
         found = paused(pawl)
         assert " MB free of 21.0 MB: free some space, then resume" in found.reason
-        assert rows(pawl, Step) == []
+        assert pawl.rows(Step) == []
         (home / "ballast").unlink()
         ask(pawl, "resume")
         assert pawl.wait("r").state == "finished"
@@ -219,13 +218,8 @@ def ask(pawl: Instance, action: str) -> None:
     pawl.store.write(lambda s: s.add(control))
 
 
-def rows(pawl: Instance, table: type) -> list[Any]:
-    with pawl.store.read() as session:
-        return list(session.exec(select(table)))
-
-
 def step_is(pawl: Instance, name: str, status: str) -> bool:
-    return any((step.step, step.status) == (name, status) for step in rows(pawl, Step))
+    return any((step.step, step.status) == (name, status) for step in pawl.rows(Step))
 
 
 def fails(pawl: Instance) -> bool:

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from app import errors
-from app.errors import ServiceError, shown
+from app.errors import BROKEN, ServiceError, shown
 from app.openai_words import in_both
 from app.paging import NO_CURSOR
 from data.disk import is_full
@@ -40,6 +40,7 @@ class Refusal(BaseModel):
 
 
 MEANINGS = {
+    400: "the version cannot answer what was asked as it was asked",
     401: "no key, or one that is unknown, expired or revoked",
     403: "the caller lacks the capability, or named a foreign scope",
     404: "there is no such thing, or it is not visible to the caller",
@@ -124,8 +125,7 @@ async def _closing(_: Request, error: Exception) -> JSONResponse:
 
 async def _broken(request: Request, error: Exception) -> JSONResponse:
     """A fault of ours, or a full disk; people find the details in the server's log."""
+    refusal = ServiceError(BROKEN)
     if is_full(error):
         refusal = errors.Unavailable("the disk is full: free some space, then try again")
-        return JSONResponse(refusal.body(), refusal.status)
-    told = "something broke in the server; its log says what"
-    return JSONResponse({"code": "INTERNAL_SERVER_ERROR", "message": told}, 500)
+    return JSONResponse(refusal.body(), refusal.status)

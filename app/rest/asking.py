@@ -1,11 +1,12 @@
-"""Who asks on a route, and with which capability: every route says it in its signature."""
+"""What routes say in their signature: who asks, with which capability, and for which page."""
 
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
 from fastapi.security import HTTPBearer
 
 from app.caller import READ, Caller
+from app.paging import CURSOR, MOST, NUMBER
 from app.service import Service
 
 DOCUMENTED = HTTPBearer(auto_error=False, description="a key of the project")
@@ -39,3 +40,13 @@ Runner = Annotated[Caller, Depends(Needs("training.run"))]
 Stopper = Annotated[Caller, Depends(Needs("training.stop"))]
 Asker = Annotated[Caller, Depends(Needs("inference.use"))]
 Deployer = Annotated[Caller, Depends(Needs("deploy"))]
+
+Limit = Annotated[int, Query(ge=1, le=MOST, description="items in a page", examples=[25])]
+Cursor = Annotated[
+    str | None,
+    Query(pattern=f"^{CURSOR.pattern}$", description="where the page begins: a next_cursor"),
+]
+Counted = Annotated[
+    str | None,
+    Query(pattern=f"^{NUMBER.pattern}$", description="where the page begins: a next_cursor"),
+]

@@ -6,8 +6,7 @@ from fastapi import APIRouter, Query
 
 from app import project_shapes as shapes
 from app.rest.answers import refusals
-from app.rest.asking import Reader, Served
-from app.rest.loops import Counted, Limit
+from app.rest.asking import Counted, Limit, Reader, Served
 
 router = APIRouter(prefix="/billing", tags=["Billing"])
 

@@ -2,22 +2,22 @@
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 from fastapi import Depends, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
+from app.arrival import LARGEST_BODY
 from app.steering import is_unicode
 
 LARGEST_WITH_ROWS = 8 * 1024 * 1024  # bytes
-LARGEST = 256 * 1024  # bytes; the longest brief takes 48,000 in its longest spelling
 
 
 async def json_object(request: Request) -> dict[str, Any]:
     """The body as a JSON object of at most 256 KiB; an empty body is an empty object."""
-    return _parsed(await _read(request, LARGEST))
+    return _parsed(await _read(request, LARGEST_BODY))
 
 
 async def large_json_object(request: Request) -> dict[str, Any]:
@@ -38,7 +38,7 @@ async def _read(request: Request, most: int) -> bytes:
 def _parsed(raw: bytes) -> dict[str, Any]:
     try:
         text = raw.decode() or "{}"
-        body = json.loads(text)
+        body = json.loads(text, parse_constant=_no_number)
         is_whole = "\\ud" not in text.lower() or is_unicode(json.dumps(body, ensure_ascii=False))
     except (ValueError, RecursionError) as error:
         raise _refused(f"this is not JSON: {error}") from None
@@ -47,6 +47,10 @@ def _parsed(raw: bytes) -> dict[str, Any]:
     if not is_whole:
         raise _refused("there is half a character in a text")
     return body
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number in JSON")
 
 
 Body = Annotated[dict[str, Any], Depends(json_object)]

@@ -7,8 +7,7 @@ from fastapi import APIRouter, Path
 from app import job_shapes
 from app import project_shapes as shapes
 from app.rest.answers import refusals
-from app.rest.asking import Deployer, Reader, Served
-from app.rest.loops import Counted, Limit
+from app.rest.asking import Counted, Deployer, Limit, Reader, Served
 from app.rest.paths import Name
 
 router = APIRouter(tags=["Data and the rest"])

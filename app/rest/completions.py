@@ -20,7 +20,7 @@ from app.caller import Caller
 from app.errors import CallRefused, ServiceError
 from app.openai_words import in_both
 from app.ports import Chunks
-from app.rest.answers import MEANINGS, refusals
+from app.rest.answers import refusals
 from app.rest.asking import Asker, Reader, Served
 from app.rest.bodies import Body, described
 from app.rest.paths import Name
@@ -77,7 +77,6 @@ def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {**refusals(*statuses), 200: {"description": told, "content": {**whole, **chunks}}}
 
 
-MEANINGS[400] = "the version cannot answer what was asked as it was asked"
 CALLED = answers(400, 404, 413)
 CALLED_JOB = answers(400, 404, 409, 413)
 

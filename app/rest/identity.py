@@ -6,8 +6,7 @@ from fastapi import APIRouter, Path, Query
 
 from app import project_shapes as shapes
 from app.rest.answers import refusals
-from app.rest.asking import Reader, Served
-from app.rest.loops import Counted, Limit
+from app.rest.asking import Counted, Limit, Reader, Served
 from app.rest.paths import Name
 
 router = APIRouter(tags=["Identity and projects"])

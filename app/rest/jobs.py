@@ -7,9 +7,8 @@ from fastapi import APIRouter, Path, Query, Request
 from app import job_logs, job_shapes
 from app.deploy_schema import DEPLOYMENT, EXAMPLE
 from app.rest.answers import refusals
-from app.rest.asking import Deployer, Reader, Runner, Served, Stopper
+from app.rest.asking import Counted, Cursor, Deployer, Limit, Reader, Runner, Served, Stopper
 from app.rest.bodies import LargeBody, described
-from app.rest.loops import Counted, Cursor, Limit
 from app.rest.paths import Name
 from app.train_schema import train_body
 

@@ -6,9 +6,8 @@ from fastapi import APIRouter, Depends, Path, Query
 
 from app import cost_shapes, shapes
 from app.caps import CAPS_SCHEMA, ONE_SPELLING
-from app.paging import CURSOR, MOST, NUMBER
 from app.rest.answers import refusals
-from app.rest.asking import Reader, Runner, Served
+from app.rest.asking import Counted, Cursor, Limit, Reader, Runner, Served
 from app.rest.bodies import Body, described
 from app.rest.paths import Name
 from app.start_fields import StartFields
@@ -52,15 +51,6 @@ CONTROL = {
 }
 
 State = Literal["starting", "running", "paused", "finished", "failed", "stopped", "active"]
-Limit = Annotated[int, Query(ge=1, le=MOST, description="items in a page", examples=[25])]
-Cursor = Annotated[
-    str | None,
-    Query(pattern=f"^{CURSOR.pattern}$", description="where the page begins: a next_cursor"),
-]
-Counted = Annotated[
-    str | None,
-    Query(pattern=f"^{NUMBER.pattern}$", description="where the page begins: a next_cursor"),
-]
 
 
 def visible_run(

@@ -56,7 +56,8 @@ def add_base(
     """Take a base model in; what is in its manifest's note, with its name and size.
 
     Everything is checked before the copy, and what was copied once more before it is renamed into
-    place, so that a folder which changes meanwhile cannot slip in. ValueError names what is wrong and what to do; nothing is left then.
+    place, so that a folder which changes meanwhile cannot slip in. ValueError names what is wrong and
+    what to do; nothing is left then.
     """
     check_name(models, wanted.name)
     files = check_door(wanted.folder, say)

@@ -171,12 +171,11 @@ class Gateway:
         with self._settled:
             self._open += 1
         try:
-            opened: Opened = self._store.write(lambda s: change(s, may_wait=self._open > 1))
+            return self._store.write(lambda s: change(s, may_wait=self._open > 1))
         except BaseException:
             with self._settled:
                 self._open -= 1
             raise
-        return opened
 
     def _answer(self, opened: Opened) -> Answer:
         """Send an attempt and settle it; RemoteFailed is the caller's to settle."""

@@ -1,4 +1,8 @@
-"""Which of some labels a model would answer: read from its logits, without writing an answer."""
+"""Which of some labels a model would answer: read from its logits, without writing an answer.
+
+No phase of a run calls it, and no door: it waits for a port of its own, since whoever asks for
+labels waits for the answer. `bench rollout` measures it.
+"""
 
 import copy
 from collections.abc import Callable, Sequence

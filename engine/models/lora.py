@@ -9,15 +9,15 @@ import hashlib
 import json
 import math
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import Interrupted, ModelUnavailable, StepFailed, WorkerFailed
+from engine.errors import Interrupted, ModelUnavailable, WorkerFailed
 from engine.models import checkpoint, gradients
 from engine.models.batches import TrainRow, plan_steps, read_rows
+from engine.models.lora_layers import add_lora
 from engine.models.origin import origin_of
 from engine.models.renderer import template_hash
 from engine.models.weights import (
@@ -225,60 +225,6 @@ class _Run:
         self.loaded.model.eval().requires_grad_(False)
         if take_fingerprint(self.loaded.model) != self.loaded.fingerprint:
             raise RuntimeError("the base does not answer as before the training")
-
-
-def add_lora(loaded: Loaded, settings: LoraSettings) -> tuple[Any, dict[str, Any]]:
-    """The base with fresh float32 LoRA layers in the chosen linear layers, and its config.
-
-    The config is what PEFT and vLLM read, without paths or library versions, so that equal training
-    gives equal files.
-    """
-    from peft import LoraConfig, get_peft_model
-
-    _check_head(loaded)
-    _check_targets(loaded, settings)
-    asked = LoraConfig(
-        r=settings.rank,
-        lora_alpha=settings.alpha,
-        lora_dropout=settings.dropout,
-        target_modules=list(settings.target_modules) or "all-linear",
-        target_parameters=list(settings.target_parameters) or None,
-        task_type="CAUSAL_LM",
-    )
-    with warnings.catch_warnings():
-        # PEFT still asks transformers for an attribute under its former name.
-        warnings.simplefilter("ignore", FutureWarning)
-        wrapped: Any = get_peft_model(loaded.model, asked)
-    wrapped.train()
-    more = {"target_parameters": sorted(settings.target_parameters)}
-    config = {
-        "peft_type": "LORA",
-        "task_type": "CAUSAL_LM",
-        "r": settings.rank,
-        "lora_alpha": settings.alpha,
-        "lora_dropout": settings.dropout,
-        "target_modules": sorted(wrapped.peft_config["default"].target_modules),
-        "bias": "none",
-        "fan_in_fan_out": False,
-        "inference_mode": True,
-    }
-    return wrapped, config | (more if settings.target_parameters else {})
-
-
-def _check_head(loaded: Loaded) -> None:
-    # Losses are computed from hidden states and the output matrix: right only without a scaling.
-    scalings = ("final_logit_softcapping", "logit_scale", "logits_scaling")
-    used = [name for name in scalings if getattr(loaded.model.config, name, None)]
-    if used:
-        raise ModelUnavailable(f"{loaded.name} scales its logits ({used[0]}), not supported yet")
-
-
-def _check_targets(loaded: Loaded, settings: LoraSettings) -> None:
-    # PEFT passes over a name that is nowhere as long as another one is somewhere.
-    there = {name.rpartition(".")[2] for name, _ in loaded.model.named_modules()}
-    lost = [name for name in settings.target_modules if name not in there]
-    if lost:
-        raise StepFailed(f"lora.target_modules: {loaded.name} has no layer {', '.join(lost)}")
 
 
 def learning_rate(settings: LoraSettings, step: int, steps: int) -> float:

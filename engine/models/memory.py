@@ -49,21 +49,6 @@ class MemoryNeed:
         return f"{size(self.total)} ({told})"
 
 
-def estimate_memory(
-    config_of_base: Mapping[str, Any],
-    settings: LoraSettings,
-    *,
-    device: str = "cuda",
-    precision: str = "bfloat16",
-    rows: int | None = None,
-    length: int | None = None,
-) -> int:
-    """Bytes that a training needs at its peak; see `training_need`."""
-    return training_need(
-        config_of_base, settings, device=device, precision=precision, rows=rows, length=length
-    ).total
-
-
 def training_need(
     config_of_base: Mapping[str, Any],
     settings: LoraSettings,
@@ -116,8 +101,6 @@ def serving_need(
     length: int,
     device: str = "cuda",
     precision: str = "bfloat16",
-    adapters: int = 0,
-    rank: int = 16,
 ) -> MemoryNeed:
     """What answering needs: weights, keys and values of `rows` conversations of `length` tokens."""
     shape = read_shape(config_of_base)
@@ -126,7 +109,7 @@ def serving_need(
     passing = rows * min(length, 2048) * (shape.hidden * 4 + shape.intermediate * 2) * width
     return MemoryNeed(
         weights=shape.parameters * width,
-        adapter=adapters * shape.lora_parameters(LoraSettings(rank=rank)) * width,
+        adapter=0,  # it is small beside the weights
         activations=kept + passing,
         logits=rows * shape.vocabulary * (width + 4),
         overhead=OVERHEAD["cpu" if device == "cpu" else "cuda"],

@@ -5,7 +5,7 @@ from random import Random
 
 from engine.models.batches import TrainRow
 from engine.models.gradients import accumulate
-from engine.models.lora import add_lora
+from engine.models.lora_layers import add_lora
 from engine.models.weights import PRECISIONS, Loaded, load_base, pick_attention
 from engine.types import LoraSettings, ModelRef
 

@@ -8,27 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.children import ChildInfo
-from engine.errors import (
-    DiskFull,
-    EngineError,
-    Interrupted,
-    ModelUnavailable,
-    OutOfMemory,
-    RequestRefused,
-    WorkerFailed,
-    WorkerLost,
-)
-from engine.models.worker_link import (
-    STALL_SECONDS,
-    STOP_SECONDS,
-    WORKER,
-    StepWatch,
-    WorkerError,
-    WorkerGone,
-    WorkerLink,
-    WorkerSilent,
-    converse,
-)
+from engine.errors import Interrupted, OutOfMemory, RequestRefused, WorkerLost
+from engine.models.worker_link import STOP_SECONDS, WORKER, StepWatch
+from engine.models.worker_process import Handler, NoMemory, WorkerProcess
 from engine.types import (
     Answer,
     Ask,
@@ -42,16 +24,7 @@ from engine.types import (
 
 log = logging.getLogger(__name__)
 
-LOAD_SECONDS = 600.0
-TRIES = 3
 SHARES = (1.0, 0.5, 0.25)
-KILLED = -9
-
-Handler = Callable[[dict[str, Any]], None]
-
-
-class _NoMemory(WorkerFailed):
-    """One try ran out of memory; a smaller batch may fit."""
 
 
 class WorkerEngine:
@@ -80,39 +53,40 @@ class WorkerEngine:
 
         `stall_seconds` None: 600, or 20 times the median training step where that is longer.
         """
-        self.log_dir = log_dir
-        self.precision = precision
-        self.device = device
-        self.tried: dict[str, float] = {}  # seconds per trial step, when precision was measured
-        self._threads = threads
-        self._stall_seconds = stall_seconds
-        self._record_child, self._forget_child = record_child, forget_child
-        self._command = command
         self._turn = threading.Lock()
         self._closed = False
-        self._link: WorkerLink | None = None
-        self._base: tuple[str, str] | None = None  # path and revision of what is loaded
+        self.process = WorkerProcess(
+            log_file=log_dir / "worker.log",
+            precision=precision,
+            device=device,
+            threads=threads,
+            stall_seconds=stall_seconds,
+            record_child=record_child,
+            forget_child=forget_child,
+            command=command,
+            closed=lambda: self._closed,
+        )
 
     @property
     def name(self) -> str:
         """Such as "transformers-cpu-float32"; complete once `prepare` or another call has loaded."""
-        kind = (self.device or "unknown").partition(":")[0]  # every card of a machine is alike
-        return f"transformers-{kind}-{self.precision or 'unmeasured'}"
+        process = self.process
+        kind = (process.device or "unknown").partition(":")[0]  # every card of a machine is alike
+        return f"transformers-{kind}-{process.precision or 'unmeasured'}"
 
     @property
     def pid(self) -> int | None:
         """Process id of the worker, or None while there is none."""
-        return self._link.info.pid if self._link else None
+        return self.process.pid
 
     def is_up(self) -> bool:
         """Whether its process runs."""
-        link = self._link
-        return link is not None and not link.is_gone()
+        return self.process.is_up()
 
     def prepare(self, model: ModelRef, stop: Stop = lambda: False) -> str:
         """Load the base, so that device and precision are settled; returns `name`."""
         with _Turn(self, stop):
-            self._twice(lambda: self._load(model, stop))
+            self._twice(lambda: self.process.load(model, stop))
         return self.name
 
     def generate(
@@ -146,7 +120,7 @@ class WorkerEngine:
             "refused": refused.append,
         }
         with _Turn(self, stop):
-            self._call(
+            self.process.call(
                 model, "complete", {"wanted": dict(wanted), "model": asdict(model)}, handlers, stop
             )
         for report in refused:
@@ -193,7 +167,7 @@ class WorkerEngine:
             fields = {"job": asdict(job), "part_rows": int(rows)}
             handlers = {"step": step, "trained": trained}
             self._twice(
-                lambda: self._call(job.model, "train", fields, handlers, stop, watch.limit),
+                lambda: self.process.call(job.model, "train", fields, handlers, stop, watch.limit),
                 lost.append,
             )
 
@@ -208,7 +182,7 @@ class WorkerEngine:
         self._closed = True
         got_turn = self._turn.acquire(timeout=seconds)
         try:
-            self._end_worker(gently=got_turn)
+            self.process.end(gently=got_turn)
         finally:
             if got_turn:
                 self._turn.release()
@@ -218,7 +192,7 @@ class WorkerEngine:
         if not self._turn.acquire(blocking=False):
             return False
         try:
-            self._end_worker(gently=True)
+            self.process.end(gently=True)
         finally:
             self._turn.release()
         return True
@@ -247,7 +221,7 @@ class WorkerEngine:
                 plain = [asdict(ask) for ask in left.values()]
                 fields = {"model": asdict(model), "asks": plain, "share": share}
                 handlers: dict[str, Handler] = {word: done, "refused": refused.append}
-                self._call(model, do, fields, handlers, stop)
+                self.process.call(model, do, fields, handlers, stop)
 
         with _Turn(self, stop):
             self._smaller_each_time(
@@ -268,7 +242,7 @@ class WorkerEngine:
         try:
             call()
         except WorkerLost as error:
-            raise WorkerLost(f"{error}, twice; its log is {self._log_file}") from None
+            raise WorkerLost(f"{error}, twice; its log is {self.process.log_file}") from None
 
     def _smaller_each_time(
         self, attempt: Callable[[float], None], sizes: Sequence[float], unit: str
@@ -277,113 +251,13 @@ class WorkerEngine:
         for size in sizes:
             try:
                 return attempt(size)
-            except _NoMemory as error:
-                self._end_worker()
+            except NoMemory as error:
+                self.process.end()
                 reasons.append(f"{size:g} {unit}: {error}")
         raise OutOfMemory(
             f"memory ran out {len(sizes)} times ({'; '.join(reasons)}): "
             "use a smaller model, shorter rows or a machine with more memory"
         )
-
-    def _load(self, model: ModelRef, stop: Stop) -> None:
-        """Have a running worker with this base in memory."""
-        if self._link and self._link.is_gone():
-            self._end_worker()
-        if self._link is None:
-            self._link = WorkerLink(self._log_file, self._command)
-            self._base = None
-            self._record_child(self._link.info)
-        if self._base == (model.path, model.revision):
-            return
-        fields = {
-            "model": asdict(model),
-            "precision": self.precision,
-            "device": self.device,
-            "threads": self._threads,
-        }
-        self._base = None
-        self._exchange("load", fields, {"loaded": self._settle}, stop, lambda: LOAD_SECONDS)
-        self._base = (model.path, model.revision)
-
-    def _settle(self, report: dict[str, Any]) -> None:
-        self.device, self.precision = report["device"], report["precision"]
-        self.tried = report["tried"] or self.tried
-
-    def _call(
-        self,
-        model: ModelRef,
-        do: str,
-        fields: Mapping[str, Any],
-        handlers: Mapping[str, Handler],
-        stop: Stop,
-        limit: Callable[[], float] = lambda: STALL_SECONDS,
-    ) -> None:
-        self._load(model, stop)
-        fixed = self._stall_seconds
-        self._exchange(do, fields, handlers, stop, limit if fixed is None else lambda: fixed)
-
-    def _exchange(
-        self,
-        do: str,
-        fields: Mapping[str, Any],
-        handlers: Mapping[str, Handler],
-        stop: Stop,
-        limit: Callable[[], float],
-    ) -> None:
-        """One command to the worker; what goes wrong comes out as an error of engine.errors.
-
-        A worker is kept only when it is known to be well: after an answer of its own, and not after
-        running out of memory.
-        """
-        assert self._link is not None
-        well = False
-        try:
-            converse(self._link, do, fields, handlers, lambda: stop() or self._closed, limit)
-            well = True
-        except WorkerGone as gone:
-            raise self._lost(gone, do) from None
-        except WorkerSilent as silent:
-            if silent.stopping:
-                raise Interrupted(
-                    f"stopped in {do}; the worker did not answer and was ended"
-                ) from None
-            raise WorkerLost(f"the worker made {silent} in {do} and was ended") from None
-        except WorkerError as error:
-            well = error.kind not in ("memory", "broken")
-            raise self._reported(error, do) from None
-        finally:
-            if not well:
-                self._end_worker()
-
-    def _lost(self, gone: WorkerGone, do: str) -> EngineError:
-        if self._closed:
-            return Interrupted(f"the engine was closed in {do}")
-        if gone.code == KILLED:
-            return _NoMemory("the system killed the worker, as it does when memory runs out")
-        return WorkerLost(f"the worker ended with status {gone.code} in {do}")
-
-    def _reported(self, error: WorkerError, do: str) -> EngineError:
-        if error.kind == "stopped":
-            return Interrupted(str(error))
-        if error.kind == "model":
-            return ModelUnavailable(str(error))
-        if error.kind == "disk":
-            return DiskFull(str(error))
-        if error.kind == "memory":
-            return _NoMemory(str(error))
-        if error.kind == "broken":
-            return WorkerFailed(f"the worker failed in {do}: {error}; see {self._log_file}")
-        return WorkerFailed(str(error))
-
-    @property
-    def _log_file(self) -> Path:
-        return self.log_dir / "worker.log"
-
-    def _end_worker(self, gently: bool = False) -> None:
-        link, self._link, self._base = self._link, None, None
-        if link:
-            link.end(gently)
-            self._forget_child(link.info)
 
 
 class _Turn:

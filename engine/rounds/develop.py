@@ -1,6 +1,5 @@
 """Develop: the candidate against the best so far on the dev split, paired; only a winner goes on."""
 
-import time
 from typing import Any
 
 from sqlmodel import Session, col, func, select
@@ -8,7 +7,7 @@ from sqlmodel import Session, col, func, select
 from data.tables import Evaluation
 from data.tables import Task as TaskRow
 from engine import statistics
-from engine.answers import answer_tasks, plain
+from engine.answers import measure
 from engine.draws import read_task, rebuild
 from engine.errors import StepFailed
 from engine.evaluations import Scored, item_scores, record_evaluation, scores_of
@@ -43,8 +42,7 @@ def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]
     """Answer the dev set with the candidate."""
     if work["uses"] >= run.config.limits.dev_use_cap and not run.dry:
         raise StepFailed(f"the dev set was used {work['uses']} times: dev_use_cap is reached")
-    started = time.monotonic()
-    graded = answer_tasks(
+    return measure(
         tools,
         model_of(tools, work["candidate"]),
         [read_task(task) for task in work["tasks"]],
@@ -53,12 +51,6 @@ def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]
         label="candidate answers on dev",
         seed=dev_seed(run),
     )
-    return {
-        "graded": plain(graded),
-        "engine": tools.student.name,
-        "isolation": tools.verdicts.isolation(run.domain.verifier),
-        "seconds": time.monotonic() - started,
-    }
 
 
 def record(

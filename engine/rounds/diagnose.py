@@ -1,11 +1,10 @@
 """Diagnose: the best version on fresh tasks; which families and difficulties fail, and how."""
 
-import time
 from typing import Any
 
 from sqlmodel import Session
 
-from engine.answers import answer_tasks, plain
+from engine.answers import measure
 from engine.draws import draw_fresh, plain_draws, read_task, record_draws, record_tasks
 from engine.evaluations import Scored, family_means, record_evaluation
 from engine.facts import RunFacts, Tools, derived_seed
@@ -33,8 +32,7 @@ def prepare(session: Session, run: RunFacts, round_: int, past: dict[str, Any]) 
 
 def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]:
     """Answer them with the best version so far."""
-    started = time.monotonic()
-    graded = answer_tasks(
+    return measure(
         tools,
         model_of(tools, work["version"]),
         [read_task(one["task"]) for one in work["tasks"]],
@@ -43,12 +41,6 @@ def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]
         label="diagnosis answers",
         seed=_seed(run, tools.round),
     )
-    return {
-        "graded": plain(graded),
-        "seconds": time.monotonic() - started,
-        "engine": tools.student.name,
-        "isolation": tools.verdicts.isolation(run.domain.verifier),
-    }
 
 
 def record(

@@ -1,6 +1,5 @@
 """Prepare: freeze what a run is measured by, and measure the baseline on dev, twice."""
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,7 +7,7 @@ from sqlmodel import Session
 
 from data.tables import Run
 from engine import statistics
-from engine.answers import answer_tasks, plain
+from engine.answers import measure
 from engine.draws import draw_fresh, plain_draws, read_task, record_draws, record_tasks, spread
 from engine.evaluations import Scored, item_scores, record_evaluation
 from engine.facts import RunFacts, Tools, derived_seed
@@ -45,10 +44,8 @@ def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]
     if not run.dry:
         check_training(run.config.lora, model, f"preset {run.config.preset}")
     tasks = [read_task(one["task"]) for one in work["dev"]]
-    runs, seconds = [], []
-    for repeat in range(REPEATS):
-        started = time.monotonic()
-        graded = answer_tasks(
+    measured = [
+        measure(
             tools,
             model,
             tasks,
@@ -57,15 +54,9 @@ def execute(work: dict[str, Any], run: RunFacts, tools: Tools) -> dict[str, Any]
             label=f"baseline answers on dev, time {repeat + 1} of {REPEATS}",
             seed=dev_seed(run, repeat),
         )
-        runs.append(plain(graded))
-        seconds.append(time.monotonic() - started)
-    return {
-        "runs": runs,
-        "seconds": seconds,
-        "engine": tools.student.name,
-        "isolation": tools.verdicts.isolation(run.domain.verifier),
-        "model": as_dict(model),
-    }
+        for repeat in range(REPEATS)
+    ]
+    return {"measured": measured, "model": as_dict(model)}
 
 
 def record(
@@ -77,23 +68,23 @@ def record(
     version = record_version(session, run, BASE, ModelRef(**result["model"]))
     ids = [read_task(one["task"]).id for one in work["dev"]]
     evaluations = []
-    for repeat, graded in enumerate(result["runs"]):
+    for repeat, found in enumerate(result["measured"]):
         scored = Scored(
             round=round_,
             version=BASE,
             version_hash=version.version_hash,
             suite=run.domain.name,
             split="dev",
-            protocol=run_protocol(run, result, ids, dev_seed(run, repeat)),
+            protocol=run_protocol(run, found, ids, dev_seed(run, repeat)),
             planned=len(work["dev"]),
-            seconds=result["seconds"][repeat],
+            seconds=found["seconds"],
             repeat=repeat,
         )
-        evaluations.append(record_evaluation(session, run, scored, graded))
+        evaluations.append(record_evaluation(session, run, scored, found["graded"]))
     row = session.get_one(Run, run.id)
     row.best_version = None if run.dry else BASE
     session.add(row)
-    first, second = (item_scores(graded) for graded in result["runs"])
+    first, second = (item_scores(found["graded"]) for found in result["measured"])
     noise = statistics.noise_floor(first, second)
     baseline = evaluations[0]
     text = f"{score(baseline.mean)} on dev, n {baseline.scored}, noise {score(noise)}"

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlmodel import Session, col, select
 
-from data.tables import Checkpoint, Job, Round, Step, TrainPoint
+from data.tables import Job, Round, Step, TrainPoint
 from engine.facts import RunFacts, Tools, derived_seed
 from engine.rounds.admit import rows_file
 from engine.rounds.plan import lora_settings
@@ -18,6 +18,7 @@ from engine.versions import (
     describe,
     find_version,
     model_of,
+    record_checkpoint,
     record_version,
 )
 
@@ -70,7 +71,8 @@ def record(
     model = ModelRef(**result["model"])
     training = result["training"]
     if training is not None:
-        _record_checkpoint(session, run, round_, model, result)
+        job = _job_of(session, run, round_)
+        record_checkpoint(session, run, model, training, result["size"], job=job, round_=round_)
     record_version(session, run, name, model, round_=round_, trained_rows=training and work["rows"])
     query = select(Round).where(Round.run == run.id, Round.number == round_)
     row = session.exec(query).one()
@@ -86,30 +88,9 @@ def record(
     }
 
 
-def _record_checkpoint(
-    session: Session, run: RunFacts, round_: int, model: ModelRef, result: dict[str, Any]
-) -> None:
-    assert model.adapter_hash is not None
-    known = session.get(Checkpoint, model.adapter_hash)
-    if known is not None:
-        bring_back(known)
-        session.add(known)
-        return
-    query = select(Job).where(Job.run == run.id, Job.round == round_)
-    job = session.exec(query.order_by(col(Job.created_at))).first()
-    checkpoint = Checkpoint(
-        id=model.adapter_hash,
-        project_id=run.project_id,
-        run=run.id,
-        round=round_,
-        job=job.id if job else None,
-        base_model=model.base,
-        base_revision=model.revision,
-        size_bytes=result["size"],
-        training=result["training"],
-        simulated=run.simulated,
-    )
-    session.add(checkpoint)
+def _job_of(session: Session, run: RunFacts, round_: int) -> str | None:
+    query = select(Job.id).where(Job.run == run.id, Job.round == round_)
+    return session.exec(query.order_by(col(Job.created_at))).first()
 
 
 def _add_point(s: Session, run: str, round_: int, point: TrainProgress, moment: datetime) -> None:
@@ -135,12 +116,6 @@ def show(tools: Tools, point: TrainProgress) -> None:
             role="student",
             tool="train",
         )
-
-
-def bring_back(checkpoint: Checkpoint) -> None:
-    """An equal training has made it once more; a name that was given to a deleted one is gone."""
-    if checkpoint.deleted_at is not None:
-        checkpoint.name, checkpoint.deleted_at = None, None
 
 
 def folder_size(folder: Path) -> int:

@@ -57,13 +57,13 @@ def _pack(folder: Path, archive: IO[bytes]) -> None:
     archive.seek(0)
 
 
-def build_from_image(reference: str, say: Callable[[str], object], image: str = IMAGE) -> str:
+def build_from_image(reference: str, say: Callable[[str], object]) -> str:
     """Pull a base by its digest and use it as the image; its id."""
     if "@sha256:" not in reference:
         raise SandboxUnavailable(f"{reference}: name the base by its digest, NAME@sha256:...")
     client = connect()
     client.api.timeout = BUILD_SECONDS
-    repository, _, tag = image.partition(":")
+    repository, _, tag = IMAGE.partition(":")
     say(f"pulling {reference}")
     try:
         client.images.pull(reference).tag(repository, tag)
@@ -72,7 +72,7 @@ def build_from_image(reference: str, say: Callable[[str], object], image: str = 
             f"the base cannot be had: {first_line(error)}; without a registry, make the image from "
             "a root file system: python3 run.py sandbox build --rootfs DIR"
         ) from None
-    return check_image(image)
+    return check_image()
 
 
 def check_image(image: str = IMAGE) -> str:
@@ -102,22 +102,22 @@ def _output(client: Any, image: str, command: list[str]) -> bytes:
         container.remove(force=True)
 
 
-def standing(image: str = IMAGE) -> list[str]:
+def standing() -> list[str]:
     """How sandboxes stand here: the engine, the image and how it was made, a line each."""
     client = connect()
     engine, system = client.version()["Version"], client.info()
     try:
-        found = client.images.get(image)
+        found = client.images.get(IMAGE)
     except Exception as error:  # noqa: BLE001  the engine's own words are what counts
         raise SandboxUnavailable(
-            f"engine {engine}, but no image {image} ({first_line(error)}): make it with "
+            f"engine {engine}, but no image {IMAGE} ({first_line(error)}): make it with "
             "python3 run.py sandbox build"
         ) from None
     finally:
         client.close()
     return [
         f"engine   {engine}, runtime {system['DefaultRuntime']}",
-        f"image    {image}, {found.id.removeprefix('sha256:')[:12]}, {made_how(found)}",
+        f"image    {IMAGE}, {found.id.removeprefix('sha256:')[:12]}, {made_how(found)}",
     ]
 
 

@@ -1,4 +1,8 @@
-"""One command in a container of its own: started, watched by the host's clock, and removed."""
+"""One command in a container of its own: started, watched by the host's clock, and removed.
+
+Nothing in a run calls it: the code of a run is judged in the warm pool. The tests that attack a
+sandbox do.
+"""
 
 import time
 from dataclasses import dataclass

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -188,8 +188,3 @@ class _Warm:
 def _violates(outcome: Outcome) -> bool:
     """Whether a container is not to be used again after this."""
     return outcome.status not in ("done", "raised") or outcome.left > 0
-
-
-def without_time(outcome: Outcome) -> Outcome:
-    """An outcome that can be compared with another one's."""
-    return replace(outcome, seconds=0.0, left=0)

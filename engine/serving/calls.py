@@ -10,12 +10,12 @@ from sqlmodel import Session, select
 
 from data.store import Store
 from data.tables import EndpointUse, Job, now
-from engine.errors import RequestRefused
+from engine.errors import EndpointNotReady, RequestRefused
 from engine.serving.bodies import CHAT
 
 
 class Call:
-    """Counts itself when it ends; a request that was refused does not count."""
+    """Counts itself when it ends; one that was refused does not count."""
 
     def __init__(self, *, store: Store, job: Job, actor: str, route: str) -> None:
         self._store = store
@@ -51,7 +51,7 @@ class Call:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if isinstance(error, RequestRefused):
+        if isinstance(error, RequestRefused | EndpointNotReady):
             return
         use = self._use
         use.status = "answered" if error is None else "broken"

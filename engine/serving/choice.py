@@ -1,19 +1,18 @@
 """Which engine serves a base here, and how its process is made."""
 
-import json
 import logging
 from functools import partial
 from pathlib import Path
 
 from data.engines import INSTALL, choose_engine, find_vllm
-from data.files import write_durable
 from data.home import Home
+from data.settings import setting
 from data.store import Store
-from data.tables import Setting
 from engine.errors import EndpointNotReady
 from engine.models.memory import serving_need
 from engine.models.worker_engine import WorkerEngine
 from engine.needs import config_of
+from engine.precision import keep_precision, kept_precision
 from engine.resources import child_records
 from engine.serving.places import Places
 from engine.types import Host
@@ -27,7 +26,8 @@ def make_host(store: Store, home: Home, places: Places) -> Host:
     """A host that is not started yet, of the engine that the setting `engine` means here."""
     device = places.serve_device
     vllm = find_vllm(home.path)
-    choice = choose_engine(_setting(store, "engine"), vllm, device != "cpu")
+    with store.read() as session:
+        choice = choose_engine(setting(session, "engine"), vllm, device != "cpu")
     record, forget = child_records(store, "serving")
     if choice.engine == "worker":
         from engine.serving.worker_host import WorkerHost
@@ -36,7 +36,7 @@ def make_host(store: Store, home: Home, places: Places) -> Host:
             log_dir=home.logs / "serving",
             device=device,
             precision=kept_precision(home.path, device),
-            measured=partial(keep_precision, home.path, device),
+            measured=partial(keep_first, home.path, device),
             record_child=record,
             forget_child=forget,
         )
@@ -71,30 +71,11 @@ def need_of(home: Home, base: str, device: str) -> int | None:
     return need.total
 
 
-def kept_precision(home: Path, device: str) -> str | None:
-    """The precision that was measured as the faster one on a kind of device, if it was."""
-    try:
-        return str(json.loads(_precision_file(home, device).read_text())["precision"])
-    except (OSError, ValueError, KeyError):
-        return None
-
-
-def keep_precision(home: Path, device: str, engine: WorkerEngine) -> None:
-    """Keep what an engine has just measured, so that every later process answers in it as well."""
-    if engine.precision is None or kept_precision(home, device) is not None:
+def keep_first(home: Path, device: str, engine: WorkerEngine) -> None:
+    """Keep the precision that an engine has measured, unless one is kept already."""
+    if engine.process.precision is None or kept_precision(home, device) is not None:
         return
-    kept = {"precision": engine.precision, "seconds_a_step": engine.tried}
     try:
-        write_durable(_precision_file(home, device), json.dumps(kept).encode())
+        keep_precision(home, device, engine)
     except OSError:
         log.exception("the precision that was measured is not kept")
-
-
-def _precision_file(home: Path, device: str) -> Path:
-    return home / f"precision-{device.partition(':')[0]}.json"
-
-
-def _setting(store: Store, name: str) -> str:
-    with store.read() as session:
-        row = session.get(Setting, name)
-    return row.value if row is not None else ""

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from data.home import Home
+from data.settings import setting
 from data.store import Store, StoreClosed
-from data.tables import Job, Setting
+from data.tables import Job
 from engine.disk import write_surely
 from engine.errors import EndpointNotReady, EngineError, Interrupted
 from engine.machine import Machine
@@ -32,7 +33,7 @@ from engine.types import ModelRef, Stop
 log = logging.getLogger(__name__)
 
 FindBase = Callable[[str], ModelRef]
-IDLE_MINUTES = 10.0
+IDLE_MINUTES = "10"  # where the settings say nothing else
 
 
 # The tokens so far in each chunk, for whoever leaves before the last.
@@ -69,9 +70,9 @@ class Endpoints:
         """Carry out what was asked of endpoints, take up new ones, end processes in no use."""
         with self._looking:
             if rows.has_requests(self._store):
-                for job, wakes in self._store.write(rows.carry_out):
+                for asked, wakes in self._store.write(rows.carry_out):
                     if wakes:
-                        self._try_wake(job)
+                        self._try_wake(asked)
             for job in rows.queued(self._store):
                 if self._store.write(partial(rows.begin, job=job.id)):
                     self._apart(self._take_up, job)
@@ -89,16 +90,12 @@ class Endpoints:
     ) -> dict[str, Any]:
         """The whole answer of a deployed version; one that sleeps is woken and waited for.
 
-        Once `left` says that the caller has gone, or the server ends, a host that can do so ends
-        the answer.
+        Once `left` says that the caller has gone, or the server ends, so does the answer.
         """
         row, asked = self._open(job, route, body)
         call = Call(store=self._store, job=row, actor=actor, route=route)
         with call, self._hosts.use(self._model(row), row.id) as host:
-            until = getattr(host, "ask_until", None)
-            given = (self._model(row), route, asked)
-            ends = (*given, lambda: left() or self._stop())
-            answer = until(*ends) if until else host.ask(*given)
+            answer = host.ask(self._model(row), route, asked, lambda: left() or self._stop())
             call.used(answer.get("usage") or {})
             return answer | {"model": row.spec["version"]}
 
@@ -207,9 +204,7 @@ class Endpoints:
         if given:
             return float(given)
         with self._store.read() as session:
-            setting = session.get(Setting, "endpoint_idle_minutes")
-        minutes = float(setting.value) if setting is not None and setting.value else IDLE_MINUTES
-        return minutes * 60
+            return float(setting(session, "endpoint_idle_minutes", IDLE_MINUTES)) * 60
 
 
 def in_harness(harness: Mapping[str, Any], route: str, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -282,5 +282,8 @@ def _load(seat: Seat, host: Host, model: ModelRef) -> None:
         else:
             seat.loaded.pop(model.identity)
         seat.loaded[model.identity] = model
-        while len(seat.loaded) > MOST_ADAPTERS:
-            host.unload(seat.loaded.pop(next(iter(seat.loaded))))
+        with suppress(EndpointNotReady):  # answers are under way: it goes another time
+            while len(seat.loaded) > MOST_ADAPTERS:
+                longest = next(iter(seat.loaded))
+                host.unload(seat.loaded[longest])
+                del seat.loaded[longest]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlmodel import Session
 
-from data.tables import Setting
+from data.settings import setting
 from engine.errors import NeedsMending
 
 SET = "python3 run.py setting set"
@@ -48,12 +48,12 @@ class Places:
 
 def read_places(session: Session, usual: str) -> Places:
     """What the settings say; `usual` is the device where they say nothing."""
-    train = normal(_setting(session, "train_device") or usual)
-    serve = normal(_setting(session, "serve_device") or train)
+    train = normal(setting(session, "train_device", usual))
+    serve = normal(setting(session, "serve_device", train))
     return Places(
         train_device=train,
         serve_device=serve,
-        tensor_parallel=int(_setting(session, "tensor_parallel") or 1),
+        tensor_parallel=int(setting(session, "tensor_parallel", "1")),
     )
 
 
@@ -87,8 +87,3 @@ def normal(device: str) -> str:
 def card_index(device: str) -> int:
     """Which of the visible cards it is, from 0."""
     return int(normal(device).removeprefix("cuda:"))
-
-
-def _setting(session: Session, name: str) -> str:
-    row = session.get(Setting, name)
-    return row.value if row is not None else ""

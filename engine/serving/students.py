@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from data.engines import INSTALL, choose_engine, find_vllm
 from data.home import Home
+from data.settings import setting
 from data.store import Store
-from data.tables import Setting
 from engine.errors import ModelUnavailable
 from engine.resources import Worker, child_records
 from engine.serving.places import Places
@@ -27,7 +27,8 @@ class Students:
         self._store, self._home, self._worker = store, home, worker
         self._lock = threading.Lock()
         self._vllm: VllmEngine | None = None
-        self._setting = read_setting(store)
+        with store.read() as session:
+            self._setting = setting(session, "engine")
         self._found: Path | None = find_vllm(home.path)
 
     def ready(self, base: ModelRef, stop: Stop) -> ModelEngine:
@@ -72,10 +73,3 @@ class Students:
         if self._vllm is not None:
             self._vllm.close(seconds)
         self._worker.close(seconds)
-
-
-def read_setting(store: Store) -> str:
-    """The setting `engine`; "" where it is not set."""
-    with store.read() as session:
-        row = session.get(Setting, "engine")
-    return row.value if row is not None else ""

@@ -29,7 +29,6 @@ def vllm_host(
     *,
     log_dir: Path,
     device: str = "cpu",
-    precision: str | None = None,
     cards: str = "",
     tensor_parallel: int = 1,
     spare: int = 0,
@@ -38,7 +37,7 @@ def vllm_host(
 ) -> "VllmHost":
     """A Host on the vLLM of that interpreter; its log is `vllm.log` in `log_dir`.
 
-    `precision` None is bfloat16 on a card and float32 on a CPU. `cards` is CUDA_VISIBLE_DEVICES for
+    It computes in bfloat16 on a card and in float32 on a CPU. `cards` is CUDA_VISIBLE_DEVICES for
     it, of which `tensor_parallel` share one model; `spare` bytes of each are left to others.
     """
     kind = device.split(":")[0]
@@ -46,7 +45,7 @@ def vllm_host(
         python=python,
         log_file=log_dir / "vllm.log",
         device=kind,
-        precision=precision or ("float32" if kind == "cpu" else "bfloat16"),
+        precision="float32" if kind == "cpu" else "bfloat16",
         rank=FIRST_RANK,
         cards=cards,
         tensor_parallel=tensor_parallel,
@@ -182,11 +181,13 @@ class VllmHost:
             raise ProbeFailed(f"{name} does not answer a probe: {said(answer)}")
         return read_fingerprint(answer.json())
 
-    def ask(self, model: ModelRef, route: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The whole answer."""
+    def ask(
+        self, model: ModelRef, route: str, body: Mapping[str, Any], stop: Stop = lambda: False
+    ) -> dict[str, Any]:
+        """The whole answer; HostGone once `stop` says that nobody waits for it any more."""
         fields = {**checked_fields(route, body), "model": name_of(model)}
         with self.answering(model) as process:
-            answer = process.post(f"/v1/{route}", fields, WHOLE_SECONDS)
+            answer = process.post(f"/v1/{route}", fields, WHOLE_SECONDS, stop)
         if answer.status_code != 200:
             raise refusal(answer)
         whole: dict[str, Any] = answer.json()

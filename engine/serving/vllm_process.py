@@ -1,5 +1,6 @@
 """One vLLM server process: started on a socket of its own, watched until it answers, ended."""
 
+import asyncio
 import re
 import shutil
 import socket
@@ -12,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from engine.cards import read_cards
+from engine.cards import is_named, read_cards
 from engine.children import end_child, has_ended, start_child
 from engine.errors import HostGone, Interrupted
 from engine.serving.vllm_wire import said
@@ -21,6 +22,7 @@ from engine.types import ModelRef, Stop
 LAUNCHER = Path(__file__).with_name("vllm_launch.py")
 START_SECONDS = 900.0  # a card compiles for minutes at its first start
 POLL_SECONDS = 0.2
+STOP_SECONDS = 0.25  # between two looks whether anybody still waits
 SILENT_SECONDS = 600.0  # without a byte, then it is taken for stuck
 WHOLE_SECONDS = 3600.0  # for an answer that comes as a whole, and is silent until then
 HEALTH_SECONDS = 10.0
@@ -104,14 +106,22 @@ class VllmProcess:
             return False
 
     def post(
-        self, path: str, body: Mapping[str, Any], seconds: float | None = None
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        seconds: float | None = None,
+        stop: Stop | None = None,
     ) -> httpx.Response:
         """One request; HostGone when the process is not there to answer, is broken, or says nothing
-        for `seconds`; None: as long as a client waits for a byte."""
+        for `seconds`; None: as long as a client waits for a byte. Once `stop` says so HostGone as
+        well, and the work on the answer ends."""
         self.need()
         timeout = self.client.timeout if seconds is None else patience(seconds)
         try:
-            answer = self.client.post(path, json=body, timeout=timeout)
+            if stop is None:
+                answer = self.client.post(path, json=body, timeout=timeout)
+            else:
+                answer = asyncio.run(_post_until(self.socket, path, body, timeout, stop))
         except httpx.HTTPError as error:
             raise self.gone(error) from None
         if answer.status_code == 200:
@@ -237,13 +247,30 @@ def free_share(cards: str, spare: int = 0) -> float:
     """The part of a card's memory to take, from what is free on the fullest of these cards, less
     what is to be spared."""
     chosen = cards.split(",") if cards else ["0"]
-    found = [card for card in read_cards() if str(card.index) in chosen]
+    found = [card for card in read_cards() if any(is_named(card, word) for word in chosen)]
     return min([CARD_SHARE, *(CARD_SPARE * (card.free - spare) / card.total for card in found)])
 
 
-def client_on(path: Path, connections: int = 256) -> httpx.Client:
+async def _post_until(
+    path_of_socket: Path, path: str, body: Mapping[str, Any], timeout: httpx.Timeout, stop: Stop
+) -> httpx.Response:
+    """One request on a connection of its own, whose end is what ends the work on the answer."""
+    transport = httpx.AsyncHTTPTransport(uds=str(path_of_socket), verify=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://vllm") as client:
+        answer = asyncio.create_task(client.post(path, json=body, timeout=timeout))
+        try:
+            while not (await asyncio.wait({answer}, timeout=STOP_SECONDS))[0]:
+                if stop():
+                    raise HostGone("nobody waits for this answer any more")
+            return answer.result()
+        finally:
+            answer.cancel()
+            await asyncio.wait({answer})
+
+
+def client_on(path: Path) -> httpx.Client:
     """A client of the server on that socket; it waits SILENT_SECONDS for each next byte."""
-    limits = httpx.Limits(max_connections=connections, max_keepalive_connections=32)
+    limits = httpx.Limits(max_connections=256, max_keepalive_connections=32)
     transport = httpx.HTTPTransport(uds=str(path), limits=limits)
     timeout = patience(SILENT_SECONDS)
     return httpx.Client(transport=transport, base_url="http://vllm", timeout=timeout)

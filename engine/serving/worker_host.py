@@ -61,12 +61,8 @@ class WorkerHost:
     def unload(self, model: ModelRef) -> None:
         """Nothing is kept beside the adapter of the answer under way."""
 
-    def ask(self, model: ModelRef, route: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The whole answer."""
-        return self.ask_until(model, route, body, lambda: False)
-
-    def ask_until(
-        self, model: ModelRef, route: str, body: Mapping[str, Any], stop: Stop
+    def ask(
+        self, model: ModelRef, route: str, body: Mapping[str, Any], stop: Stop = lambda: False
     ) -> dict[str, Any]:
         """The whole answer; HostGone when `stop` says that nobody waits for it any more."""
         wanted = read_request(route, body)

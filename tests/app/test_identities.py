@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -17,7 +16,6 @@ from nicegui import app as web
 from nicegui.testing import User
 from sqlmodel import Session, select
 
-import run as pawl
 from app.access import PROJECT, WORKSPACE, Access, cookie_name
 from app.administration import LOCAL_OWNER
 from app.arrival import MCP_PATH
@@ -26,7 +24,6 @@ from app.guard import OPEN_PATHS
 from app.mcp_tools import TOOLS
 from app.rate import Rate
 from app.service import Service
-from data.home import Home
 from data.store import Store
 from data.tables import Checkpoint, Control, Directive, Job, Project, Run, Steer
 from tests import sample_run
@@ -94,7 +91,7 @@ def entrances() -> Iterator[Entrance]:
 
 
 class Doors:
-    """The whole web application as run.py puts it together, without an engine behind it."""
+    """The whole web application as it is served, without an engine behind it."""
 
     def __init__(self, client: httpx.AsyncClient, access: Access, store: Store) -> None:
         self._client, self.access, self.store = client, access, store
@@ -135,25 +132,26 @@ class Doors:
 
 @pytest.fixture
 def doors(
-    user: User, store: Store, access: Access, home: Home, monkeypatch: pytest.MonkeyPatch
+    user: User, store: Store, access: Access, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Doors]:
-    """Everything that run.py hangs into the server, over sample runs of two projects."""
+    """Everything that the server serves, over sample runs of two projects."""
+    from pages import server  # dropped from sys.modules between tests
+
     # The table asks more often than a person may at once.
     monkeypatch.setattr("app.guard.Rate", lambda **_: Rate(burst=100_000, per_second=1))
     sample_run.fill(store)
     store.write(_give_to_others)
-    parts: Any = SimpleNamespace(
+    front = server.Front(
         service=Service(store, "CPU, 2 cores"),
         access=access,
-        store=store,
-        home=home,
-        engine=SimpleNamespace(beat_age=lambda: 0.0),
+        port=PORT,
         allowed_hosts=frozenset({"test"}),
+        ready=({}, {}),
     )
     before = list(web.router.routes)
-    pawl.add_routes(web, parts, PORT)
+    server.add_routes(web, front)
     web.middleware_stack = web.build_middleware_stack()
-    pawl.put_guard_around(web, parts, PORT)
+    server.put_guard_around(web, front)
     yield Doors(user.http_client, access, store)
     web.router.routes[:] = before  # what was hung in answers from a store that is closed now
 

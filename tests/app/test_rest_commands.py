@@ -33,11 +33,6 @@ def fresh(tmp_path: Path) -> Iterator[Door]:
         yield opened
 
 
-def rows(doors: Door, table: Any) -> list[Any]:
-    with doors.pawl.store.read() as session:
-        return list(session.exec(select(table)))
-
-
 # The order of refusals: 401, unknown path, capability, visibility, fields, state
 
 
@@ -97,11 +92,11 @@ def test_a_steer_is_queued_with_its_author_and_seen_at_once(doors: Door) -> None
 
 @pytest.mark.parametrize("said", [None, "", " \n\t", "x" * 4001, 5, ["x"], "\ud800"])
 def test_texts_that_nobody_could_follow_are_refused(doors: Door, said: object) -> None:
-    before = len(rows(doors, Steer))
+    before = len(doors.pawl.rows(Steer))
     for path, code in (("steer", "INVALID_STEER"), ("directives", "INVALID_DIRECTIVE")):
         answer = doors.refusal("POST", f"{RUNS}/later/{path}", json={"text": said})
         assert answer == (422, code)
-    assert len(rows(doors, Steer)) == before
+    assert len(doors.pawl.rows(Steer)) == before
 
 
 def test_4000_characters_of_any_script_are_taken(doors: Door) -> None:
@@ -140,7 +135,7 @@ def test_a_stop_shows_before_the_engine_has_seen_it_and_counts_once(fresh: Door)
     }
     assert fresh.post(f"{RUNS}/r/control", {"action": "stop"}) == wanted
     assert fresh.post(f"{RUNS}/r/control", {"action": "stop"}) == wanted
-    assert len(rows(fresh, Control)) == 1
+    assert len(fresh.pawl.rows(Control)) == 1
     assert fresh.get(f"{RUNS}/r")["stop_requested"] is True
     assert fresh.get(f"{RUNS}/r/live")["jobs"][0]["status"] == "cancelling"
     fresh.pawl.engine.tick()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.rest.bodies import LARGEST
+from app.arrival import LARGEST_BODY
 from app.service import Service
 from tests.door import FIELDS, RUNS, Door, door
 
@@ -86,6 +86,7 @@ BROKEN = {
     "no UTF-8": b"\xff\xfe",
     "a deep nest": b"[" * 50_000,
     "a number without end": b'{"rounds": ' + b"9" * 5000 + b"}",
+    "no number": b'{"rounds": NaN}',
     "nothing": b"",
 }
 
@@ -96,7 +97,7 @@ def test_a_body_that_is_no_json_object_is_refused_by_the_route(doors: Door, body
 
 
 def test_a_body_beyond_the_limit_is_refused_before_it_is_read_whole(doors: Door) -> None:
-    body = b'{"run": "' + b"x" * LARGEST + b'"}'
+    body = b'{"run": "' + b"x" * LARGEST_BODY + b'"}'
     assert doors.refusal("POST", RUNS, content=body) == (413, "REQUEST_TOO_LARGE")
     assert doors.refusal("POST", f"{RUNS}/nobody/steer", content=body)[0] == 404
 

@@ -186,6 +186,14 @@ def bootstrap(values: Sequence[float]) -> tuple[float, float]:
     return medians[int(0.025 * RESAMPLES)], medians[int(0.975 * RESAMPLES) - 1]
 
 
+def same_texts(one: Measured, other: Measured) -> str | None:
+    """How two sides differ that must have given the same texts."""
+    for number, (ours, theirs) in enumerate(zip(one["came"], other["came"], strict=True)):
+        if ours != theirs:
+            return f"answer {number} is {ours!r} and {theirs!r}"
+    return None
+
+
 def last_line(command: Sequence[str], env: dict[str, str], seconds: float) -> Measured:
     """The JSON object that a fresh process prints last; it computes with one thread."""
     try:

@@ -26,7 +26,8 @@ from tests.bench import harness
 from tests.bench.harness import BenchFailed, cpu_times, last_line, module, say, write_json
 from tests.bench.live_clients import CLIENTS, EVERY_SECONDS, line
 from tests.bench.live_server import FIRST, RATE, RUN
-from tests.bench.startup import ended, first_page, free_port, wait_for_port
+from tests.bench.startup import ended, first_page, wait_for_port
+from tests.listening import free_port
 
 GOAL_MS = 50.0
 SECONDS, QUICK_SECONDS = 60.0, 9.0

@@ -10,9 +10,11 @@ import os
 import sys
 import threading
 import time
-from typing import Any, Self
+from contextlib import ExitStack
+from typing import Any
 
 import run as pawl
+from app.opened import Opened
 from data import events
 from data.store import Store, StoreClosed
 from data.tables import Run
@@ -20,15 +22,13 @@ from data.tables import Run
 RUN = "busy"
 RATE = 50.0  # events a second
 FIRST = "step 1:"  # how the first of them begins
+begin_engine = pawl.begin_engine
 
 
-class Fed(pawl.opened):
-    """The server's parts, with a thread that tells events once the run is at work."""
-
-    def __enter__(self) -> Self:
-        parts: Any = super().__enter__()
-        threading.Thread(target=feed, args=(self.store,), daemon=True).start()
-        return parts  # type: ignore[no-any-return]
+def begin_fed(opened: Opened, ends: ExitStack) -> Any:
+    """The server's own begin, beside a thread that tells events once the run is at work."""
+    threading.Thread(target=feed, args=(opened.store,), daemon=True).start()
+    return begin_engine(opened, ends)
 
 
 def feed(store: Store) -> None:
@@ -53,5 +53,5 @@ def _is_at_work(store: Store) -> bool:
 
 if __name__ == "__main__":
     os.environ["PAWL_SIM_PACE"] = "0.5"
-    pawl.opened = Fed  # type: ignore[misc]
+    pawl.begin_engine = begin_fed
     pawl.leave(pawl.main(["serve", "--no-browser", *sys.argv[1:]]))

@@ -24,6 +24,7 @@ from tests.bench.harness import (
     module,
     options,
     run,
+    same_texts,
     say,
 )
 from tests.bench.rollout_asks import (
@@ -113,14 +114,6 @@ def race(
         warm_up=False,
         again=not quick,
     )
-
-
-def same_texts(one: Measured, other: Measured) -> str | None:
-    """Every answer must have the same text."""
-    for number, (ours, theirs) in enumerate(zip(one["came"], other["came"], strict=True)):
-        if ours != theirs:
-            return f"answer {number} is {ours!r} and {theirs!r}"
-    return None
 
 
 def same_choices(one: Measured, other: Measured) -> str | None:

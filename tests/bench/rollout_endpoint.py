@@ -26,14 +26,15 @@ from tests.bench.harness import (
     ROOT,
     BenchFailed,
     Goal,
-    Measured,
     Ratio,
     Side,
     compare,
     module,
+    same_texts,
     say,
 )
-from tests.bench.startup import ended, first_page, free_port, wait_for_port
+from tests.bench.startup import ended, first_page, wait_for_port
+from tests.listening import free_port
 
 GOAL = Goal(at_most=1.10)
 CHATS, QUICK_CHATS = 16, 4
@@ -126,11 +127,3 @@ def _children(home: Home) -> list[list[str]]:
         reader.close()
     lines = [Path(f"/proc/{child.pid}/cmdline") for child in running]
     return [os.fsdecode(line.read_bytes()).split("\0") for line in lines if line.exists()]
-
-
-def same_texts(one: Measured, other: Measured) -> str | None:
-    """Both ways must have been told the same."""
-    for number, (ours, theirs) in enumerate(zip(one["came"], other["came"], strict=True)):
-        if ours != theirs:
-            return f"answer {number} is {ours!r} and {theirs!r}"
-    return None

@@ -28,6 +28,7 @@ from tests.bench.harness import (
     options,
     run,
 )
+from tests.listening import free_port
 
 GOAL = Goal(at_most=2.0)
 PATIENCE_SECONDS = 60.0
@@ -123,14 +124,6 @@ def first_page(port: int) -> tuple[int, int]:
             return page.status, len(page.read())
     except OSError as error:
         raise BenchFailed(f"no page: {error}") from None
-
-
-def free_port() -> int:
-    """A port of this machine that nothing listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def differ(one: Measured, other: Measured) -> str | None:

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +11,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from tests.listening import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 40
@@ -45,7 +46,7 @@ class Console:
 @pytest.fixture(scope="module")
 def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
     """The server of server.py in a process of its own."""
-    home, port = tmp_path_factory.mktemp("console") / "home", _free_port()
+    home, port = tmp_path_factory.mktemp("console") / "home", free_port()
     log = home.parent / "log"
     command = [sys.executable, "-m", "tests.browser.server", home, port, "--hostile", HOSTILE]
     inherited = {n: v for n, v in os.environ.items() if not n.startswith(("PYTEST", "NICEGUI"))}
@@ -99,13 +100,6 @@ def page(context: BrowserContext) -> Iterator[Page]:
     opened.on("pageerror", lambda error: complaints.append(str(error)))
     yield opened
     assert complaints == []
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _wait_for(file: Path, server: subprocess.Popen[bytes], log: Path) -> None:

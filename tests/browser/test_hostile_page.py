@@ -118,7 +118,9 @@ def test_no_write_gets_through(
         sent = "POST" if plain else method  # other methods are asked for first, and refused
         outcome = hostile.evaluate(FETCH, [console.url + path, sent, kind, json.dumps(body)])
         assert outcome in {"blocked", "0"}
-    assert all(status in {403, 405} for method, _, status in answers if method != "GET"), answers
+    came = [status for method, _, status in answers if method != "GET"]
+    assert came or kind  # of an answer that it blocks the browser tells nothing
+    assert set(came) <= {403, 405}, answers
     page = still_signed_in(context, console)
     page.goto(f"{console.url}/?q=hostile-2")
     expect(page.get_by_text("No match for this filter")).to_be_visible()

@@ -50,9 +50,9 @@ def marked(store: Store) -> set[str]:
         return {row.id for row in session.exec(select(Checkpoint)) if row.deleted_at}
 
 
-def planned(store: Store, home: Home, **more: Any) -> Plan:
+def planned(store: Store, home: Home, moment: datetime | None = None) -> Plan:
     with store.read() as session:
-        return plan_cleaning(session, home, **{"protected": (), "moment": now(), **more})
+        return plan_cleaning(session, home, moment or now())
 
 
 def now() -> datetime:
@@ -88,10 +88,14 @@ def test_what_is_in_use_stays_whatever_else_is_true_of_it(store: Store, home: Ho
     add_run(store, "r", "failed")
     add_candidates(store, home, "r", ["a1", "a2", "a3", "a4"])
     add_checkpoint(store, home, "by-hand")
-    plan = clean(store, home, protected={"a1"})
+    spec = {"adapter": "a1"}
+    job = Job(id="j", project_id="p", type="inference", status="running", spec=spec)
+    store.write(lambda s: s.add(job))
+    plan = clean(store, home)
     assert on_disk(home) == {"a1", "a3", "a4", "by-hand"}
     reasons = {item.name: item.why for item in plan.staying}
-    assert reasons["a1"] == "is deployed" and reasons["by-hand"] == "was trained by hand"
+    assert reasons["a1"] == "is deployed, by job j"
+    assert reasons["by-hand"] == "was trained by hand"
 
 
 @pytest.mark.parametrize("state", ["starting", "running", "paused"])

@@ -11,6 +11,7 @@ from app.access import PROJECT, Access
 from data.home import open_home
 from data.store import Store
 from data.tables import EndpointUse, Job
+from engine.errors import EndpointNotReady
 from engine.serving.answers import Shaper
 from engine.serving.bodies import CHAT, COMPLETIONS
 from engine.serving.calls import Call, counted
@@ -85,3 +86,13 @@ def test_the_calls_of_an_hour_are_one_row_for_each_caller(store: Store) -> None:
     with store.read() as session:
         use = session.exec(select(EndpointUse)).one()
     assert (use.calls, use.status, use.actor) == (3, "broken", "ann")
+
+
+def test_what_could_not_begin_is_no_use(store: Store) -> None:
+    """A caller who tries again all night while a training has the device used nothing."""
+    row = Job(id="e-1", project_id=PROJECT, type="inference")
+    with pytest.raises(EndpointNotReady), Call(store=store, job=row, actor="ann", route=CHAT):
+        raise EndpointNotReady("the device is held by sums-1 (train)")
+    store.write(lambda session: None)
+    with store.read() as session:
+        assert session.exec(select(EndpointUse)).all() == []

@@ -3,7 +3,6 @@
 import time
 
 import pytest
-from sqlmodel import select
 
 from data.tables import Account, Control, Event, Job, Round, Run, Steer
 from tests.instance import OWNER, Instance, instance
@@ -22,11 +21,6 @@ def ask(pawl: Instance, run: str, action: str, **fields: object) -> None:
     pawl.engine.tick()
 
 
-def rows(pawl: Instance, table: type) -> list:
-    with pawl.store.read() as session:
-        return list(session.exec(select(table)))
-
-
 def steer(pawl: Instance, run: str, number: int = 1) -> None:
     row = Steer(id=f"steer-{number}", project_id="prj_local", run=run, text="more", author="owner")
     pawl.store.write(lambda s: s.add(row))
@@ -40,8 +34,8 @@ def test_a_waiting_run_is_stopped_at_once_with_everything_settled(pawl):
     ask(pawl, "second", "stop")
     found = pawl.service.run_detail(OWNER, "second")
     assert found.state == "stopped" and found.reason == "stopped by owner"
-    assert {(job.run, job.status) for job in rows(pawl, Job)} >= {("second", "cancelled")}
-    assert rows(pawl, Steer)[0].status == "dropped"
+    assert {(job.run, job.status) for job in pawl.rows(Job)} >= {("second", "cancelled")}
+    assert pawl.rows(Steer)[0].status == "dropped"
     pawl.wait("first")
 
 
@@ -53,7 +47,7 @@ def test_a_working_run_stops_after_its_round(pawl):
     found = pawl.wait("r")
     assert found.state == "stopped" and found.reason.startswith("stopped by owner after round ")
     assert all(r.outcome == "completed" for r in found.rounds)
-    assert [c.status for c in rows(pawl, Control)] == ["refused", "done"]
+    assert [c.status for c in pawl.rows(Control)] == ["refused", "done"]
 
 
 def test_extend_carries_a_finished_run_on(pawl):
@@ -87,33 +81,33 @@ def test_a_cap_is_never_lowered(pawl):
     pawl.wait("r")
     ask(pawl, "r", "extend", rounds=2, limits={"max_model_cost_usd": 0.0001})
     pawl.wait("r")
-    assert rows(pawl, Account)[0].model_cap == 1_000_000 or rows(pawl, Account)[1].model_cap
+    assert pawl.rows(Account)[0].model_cap == 1_000_000 or pawl.rows(Account)[1].model_cap
 
 
 def test_a_steer_reaches_the_operators_plan_and_is_cited_there(pawl):
     pawl.start("r", rounds=1, operator_model="sim/operator")
     steer(pawl, "r")
     pawl.wait("r")
-    found = rows(pawl, Round)[0]
-    assert rows(pawl, Steer)[0].status == "delivered"
+    found = pawl.rows(Round)[0]
+    assert pawl.rows(Steer)[0].status == "delivered"
     assert (
         found.plan["steers"] == [{"id": "steer-1", "text": "more"}] and "more" in found.hypothesis
     )
-    assert any(event.kind == "steer" for event in rows(pawl, Event))
+    assert any(event.kind == "steer" for event in pawl.rows(Event))
 
 
 def test_a_steer_that_no_planner_reads_is_dropped_with_the_reason(pawl):
     pawl.start("r", rounds=1)
     steer(pawl, "r")
     pawl.wait("r")
-    found = rows(pawl, Steer)[0]
+    found = pawl.rows(Steer)[0]
     assert found.status == "dropped" and "operator model" in found.reason
-    assert rows(pawl, Round)[0].plan["steers"] == []
+    assert pawl.rows(Round)[0].plan["steers"] == []
 
 
 def test_a_run_with_any_simulated_model_is_labelled(pawl):
     pawl.start("r", dry_run=True, teacher_model="sim/teacher", rounds=1)
-    assert all(run.simulated for run in rows(pawl, Run))
+    assert all(run.simulated for run in pawl.rows(Run))
 
 
 def test_a_small_guard_supports_no_promotion(pawl):
@@ -128,7 +122,7 @@ def test_the_job_of_a_resumed_run_is_at_work_again(pawl):
     pawl.start("second")
     pawl.engine.tick()
     ask(pawl, "second", "stop")
-    job = next(one for one in rows(pawl, Job) if one.run == "second")
+    job = next(one for one in pawl.rows(Job) if one.run == "second")
     assert job.status == "cancelled" and job.finished_at
     ask(pawl, "second", "resume")
     seen = []
@@ -136,6 +130,6 @@ def test_the_job_of_a_resumed_run_is_at_work_again(pawl):
     while not seen and time.monotonic() < deadline:
         time.sleep(0.02)
         pawl.engine.tick()
-        seen = [one for one in rows(pawl, Job) if one.id == job.id and one.status == "running"]
-    assert seen, [(run.id, run.state, run.reason) for run in rows(pawl, Run)]
+        seen = [one for one in pawl.rows(Job) if one.id == job.id and one.status == "running"]
+    assert seen, [(run.id, run.state, run.reason) for run in pawl.rows(Run)]
     assert seen[0].finished_at is None and seen[0].reason is None

@@ -91,7 +91,7 @@ class Slow:
     def is_up(self) -> bool:
         return True
 
-    def ask_until(self, model: ModelRef, route: str, body: Any, stop: Stop) -> dict[str, Any]:
+    def ask(self, model: ModelRef, route: str, body: Any, stop: Stop) -> dict[str, Any]:
         self.asked.set()
         while not stop():
             threading.Event().wait(0.01)

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlmodel import select
+from sqlmodel import Session, select
 
 from app import hand_jobs
+from data import ledger
 from data.cleaning import delete_checkpoint
 from data.disk import Room
 from data.files import MANIFEST
 from data.job_places import job_folder
-from data.tables import Checkpoint, Evaluation, Job, JobControl, Sample
+from data.tables import Checkpoint, Evaluation, Job, JobControl, Run, Sample
 from engine import disk
 from engine.hand_train import STATE
 from engine.splits import draw
@@ -144,6 +145,34 @@ def test_a_full_disk_is_waited_for_with_nothing_lost(
         assert pawl.engine._hand.holder is None, "it does not rest between two tries"
         pawl.engine._hand._rests.clear()  # as if its time had come
         assert finish(pawl, job).status == "completed" and not begun.exists()
+
+
+def test_a_cap_that_is_reached_is_waited_for_with_nothing_lost(tmp_path: Path) -> None:
+    with instance(tmp_path / "home", micro_per_hour=10_000_000) as pawl:
+        pawl.store.write(lambda s: cap(s, 0.01))
+        job = submit(pawl, ["What is 2 + 3?"])
+        begun = job_folder(pawl.home, job) / STATE / "step-3"
+        begun.mkdir(parents=True)
+        row = wait_for_reason(pawl, job, "once it is raised, the training goes on by itself")
+        assert "total cap $0.01 reached" in str(row.reason) and begun.exists()
+        pawl.store.write(lambda s: cap(s, 100))
+        pawl.engine._hand._rests.clear()  # as if its time had come
+        assert finish(pawl, job).status == "completed"
+
+
+def cap(session: Session, dollars: float) -> None:
+    ledger.open_account(session, "project:prj_local", "prj_local")
+    ledger.set_caps(session, "project:prj_local", {"max_cost_usd": dollars})
+
+
+def test_a_run_that_cannot_be_read_holds_up_nobody(tmp_path: Path) -> None:
+    with instance(tmp_path / "home") as pawl:
+        pawl.start("r1")
+        unreadable = {"domain": "gone", "reason": "waits for the device, held by another"}
+        pawl.store.write(
+            lambda s: [setattr(s.get_one(Run, "r1"), n, v) for n, v in unreadable.items()]
+        )
+        assert finish(pawl, submit(pawl, ["What is 2 + 3?"])).status == "completed"
 
 
 def test_a_checkpoint_made_once_more_has_no_name_of_before(tmp_path: Path) -> None:

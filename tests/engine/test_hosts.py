@@ -30,6 +30,7 @@ class Twin:
     gate: threading.Event
     fails: str | None = None
     up: bool = False
+    busy: bool = False
     loaded: list[str] = field(default_factory=list)
 
     @property
@@ -48,9 +49,13 @@ class Twin:
         self.loaded.append(str(model.adapter_hash))
 
     def unload(self, model: ModelRef) -> None:
+        if self.busy:
+            raise EndpointNotReady("answers are under way")
         self.loaded.remove(str(model.adapter_hash))
 
-    def ask(self, model: ModelRef, route: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def ask(
+        self, model: ModelRef, route: str, body: Mapping[str, Any], stop: Stop = lambda: False
+    ) -> dict[str, Any]:
         return {"text": model.adapter_hash}
 
     def stream(self, model: ModelRef, route: str, body: Mapping[str, Any]) -> Iterator[Any]:
@@ -170,6 +175,19 @@ def test_of_many_adapters_the_one_not_asked_for_longest_goes(
     stand = Stand()
     assert [stand.call(worn(name)) for name in "abaca"] == list("abaca")
     assert stand.made[0].loaded == ["a", "c"]
+
+
+def test_whoever_comes_while_no_adapter_can_go_is_answered_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hosts, "MOST_ADAPTERS", 1)
+    stand = Stand()
+    stand.call(worn("a"))
+    twin = stand.made[0]
+    twin.busy = True
+    assert stand.call(worn("b")) == "b" and twin.loaded == ["a", "b"]
+    twin.busy = False
+    assert stand.call(worn("c")) == "c" and twin.loaded == ["c"]
 
 
 def test_a_process_that_died_is_started_again_by_the_next_call() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine.lint import Place, lint_recipe
-from engine.models.memory import estimate_memory, serving_need, training_need
+from engine.models.memory import serving_need, training_need
 from engine.models.shapes import read_shape
 from engine.preset_report import report
 from engine.types import LoraSettings
@@ -95,7 +95,7 @@ def test_recipes_that_ship_are_not_refused_on_a_base_that_they_are_for(tmp_path:
 def test_presets_state_the_memory_that_they_need_and_fit_their_card(name: str) -> None:
     preset = load_preset(name)
     sized, settings = preset["sized_for"], LoraSettings(**preset["lora"])
-    need = estimate_memory(sized["config"], settings)
+    need = training_need(sized["config"], settings).total
     assert round(need / 1e9, 1) == sized["needs_gb"]
     assert need < 0.9 * sized["card_gb"] * 2**30
     words = (Path("recipes/presets") / f"{name}.toml").read_text().splitlines()[1]

@@ -34,8 +34,7 @@ def loop(tmp_path_factory):
 
 
 def rows(pawl: Instance, table: type, run: str = "sim-1") -> list:
-    with pawl.store.read() as session:
-        return list(session.exec(select(table).where(table.run == run)))
+    return pawl.rows(table, run=run)
 
 
 def test_a_run_ends_with_a_decision_and_a_reason_for_every_round(loop):

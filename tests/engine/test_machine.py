@@ -7,10 +7,11 @@ import sys
 import pytest
 
 from app.errors import Conflict
-from data.job_places import ROWS
+from data.job_places import ROWS, jobs_folder
 from data.memory import memory
 from data.tables import Checkpoint, Child, Job, Round, Run, Setting, Step
 from engine import spots, timetable
+from engine.cards import Card
 from engine.facts import JobFacts, read_facts
 from engine.machine import Machine
 from tests.instance import LIBRARY, OWNER, instance
@@ -115,8 +116,71 @@ def test_a_training_by_hand_that_lacks_memory_waits_for_it(narrow, monkeypatch):
     assert Machine(pawl.store, pawl.home, LIBRARY, "cpu").why_no_room(job) is None
     monkeypatch.setattr(spots, "memory", lambda: (24 * GB, GB))
     assert machine.why_no_room(job).startswith("waits for the device: needs ")
+    pawl.engine.machine._spots.look()
     pawl.engine.tick()
     assert "of main memory is free" in pawl.service.job(OWNER, job.id).reason
+
+
+def test_a_training_by_hand_that_no_bound_lets_fit_is_tried(narrow, monkeypatch):
+    """The bound is an upper one, and no door has refused it: it may well fit."""
+    pawl, machine = narrow
+    monkeypatch.setattr(spots, "memory", lambda: (2 * GB, GB))
+    rows = [{"messages": [{"role": "user", "content": "2 + 2 = ?"}], "completion": "4"}]
+    spec = {"base_model": "SmolLM2-135M-Instruct", "data": {"rows": rows}}
+    made = pawl.service.submit_job(OWNER, {"type": "train", "spec": spec})
+    with pawl.store.read() as session:
+        job, run = session.get_one(Job, made.job_id), session.get_one(Run, "carry-1")
+    assert machine.why_no_room(job) is None
+    assert machine.why_no_room(run).startswith("waits for the device: needs ")
+
+
+def test_the_rows_of_a_training_that_waits_are_read_once(narrow, monkeypatch):
+    pawl, machine = narrow
+    rows = [{"messages": [{"role": "user", "content": "2 + 2 = ?"}], "completion": "4"}]
+    spec = {"base_model": "SmolLM2-135M-Instruct", "data": {"rows": rows}}
+    made = pawl.service.submit_job(OWNER, {"type": "train", "spec": spec})
+    with pawl.store.read() as session:
+        job = session.get_one(Job, made.job_id)
+    monkeypatch.setattr(spots, "memory", lambda: (24 * GB, GB))
+    why = machine.why_no_room(job)
+    (jobs_folder(pawl.home) / job.id / ROWS).unlink()
+    assert why is not None and machine.why_no_room(job) == why
+
+
+@pytest.fixture
+def two_cards(narrow, monkeypatch):
+    """The same machine with two cards of 48 GB."""
+    pawl, _ = narrow
+    cards = [
+        Card(index=at, uuid=f"GPU-{at}", name="A6000", total=48 * GB, free=47 * GB) for at in (0, 1)
+    ]
+    monkeypatch.setattr(spots, "read_cards", lambda: cards)
+    monkeypatch.setattr(spots, "read_uses", list)
+    return pawl, Machine(pawl.store, pawl.home, LIBRARY, "cuda:0")
+
+
+def choose(pawl, **settings):
+    for name, value in settings.items():
+        pawl.store.write(lambda s, n=name, v=value: s.merge(Setting(name=n, value=v)))
+
+
+def test_a_model_over_two_cards_needs_half_of_itself_on_each(two_cards):
+    pawl, machine = two_cards
+    choose(pawl, tensor_parallel="2")
+    assert machine.may_serve(64 * GB) is None
+    assert "of A6000 (cuda:0) is free" in machine.may_serve(100 * GB)
+
+
+def test_nothing_begins_to_serve_over_a_card_that_trains(two_cards):
+    pawl, machine = two_cards
+    choose(pawl, train_device="cuda:1", serve_device="cuda:0", tensor_parallel="2")
+    with pawl.store.read() as session:
+        run = read_facts(session.get_one(Run, "carry-1"), LIBRARY, pawl.home)
+    with machine.phase(run, "train") as device:
+        assert device == "cuda:1"
+        assert "while carry-1 (train) has it" in machine.may_serve(90 * GB)
+        assert machine.serving_places(10 * GB).spare_bytes > 4 * GB
+    assert machine.may_serve(90 * GB) is None
 
 
 def test_an_idle_worker_ends_for_a_process_that_serves(narrow):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from sqlmodel import Session, select
+from sqlmodel import Session
 
 from data.tables import (
     Account,
@@ -45,12 +45,6 @@ def key() -> Iterator[None]:
         yield
 
 
-def rows(pawl: Instance, table: type, **where: Any) -> list[Any]:
-    with pawl.store.read() as session:
-        query = select(table).order_by(next(iter(table.__table__.primary_key)))  # type: ignore
-        return list(session.exec(query.filter_by(**where)))
-
-
 # A whole run
 
 
@@ -75,13 +69,13 @@ def steered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Instance
 
 def test_the_plan_after_a_steer_cites_it_and_its_rows_are_what_was_asked_for(steered):
     pawl, _ = steered
-    (steer,) = rows(pawl, Steer)
-    first, second = rows(pawl, Round)
+    (steer,) = pawl.rows(Steer)
+    first, second = pawl.rows(Round)
     assert (steer.status, steer.round, steer.reason) == ("delivered", 2, None)
     assert first.plan["followed"] == []
     assert second.plan["followed"] == [{"id": steer.id, "kind": "steer", "how": HOW}]
     families = {
-        number: {row.family for row in rows(pawl, TrainingRow, round=number)} - {"replay"}
+        number: {row.family for row in pawl.rows(TrainingRow, round=number)} - {"replay"}
         for number in (1, 2)
     }
     assert len(families[1]) > 1 and families[2] == {ADDITIONS}
@@ -101,7 +95,7 @@ def test_every_door_shows_what_became_of_a_steer_and_a_directive(steered):
 
 def test_each_turn_is_told_with_the_reasoning_and_the_plan(steered):
     pawl, _ = steered
-    told = [(e.kind, e.text) for e in rows(pawl, Event, role="operator") if e.kind != "steer"]
+    told = [(e.kind, e.text) for e in pawl.rows(Event, role="operator") if e.kind != "steer"]
     assert [kind for kind, _ in told] == ["tool_call", "message", "tool_result"] * 2
     assert told[0][1].startswith(f"{NAME} plans, turn 1: reads ")
     assert told[0][1].endswith("1 directive, 0 steers")
@@ -110,7 +104,7 @@ def test_each_turn_is_told_with_the_reasoning_and_the_plan(steered):
 
 def test_the_settings_that_it_chooses_are_trained_with_and_recorded(steered):
     pawl, _ = steered
-    for checkpoint, one in zip(rows(pawl, Checkpoint), rows(pawl, Round), strict=True):
+    for checkpoint, one in zip(pawl.rows(Checkpoint), pawl.rows(Round), strict=True):
         used = checkpoint.training["settings"]
         assert (used["learning_rate"], used["epochs"]) == (0.0005, 2.0)
         assert one.plan["settings"]["learning_rate"] == 0.0005
@@ -120,12 +114,12 @@ def test_it_is_paid_for_to_the_micro_dollar(steered):
     pawl, operator = steered
     with pawl.store.read() as session:
         assert session.get_one(Account, "run:r").model_settled == operator.billed
-    assert {call.role for call in rows(pawl, ModelCall)} == {"operator"}
+    assert {call.role for call in pawl.rows(ModelCall)} == {"operator"}
 
 
 def test_it_sees_failed_diagnosis_answers_and_nothing_sealed(steered):
     pawl, operator = steered
-    tasks = rows(pawl, Task)
+    tasks = pawl.rows(Task)
     shown = [
         one["prompt"]
         for plan_ in operator.shown
@@ -228,7 +222,7 @@ class Desk(PhaseDesk):
         pawl, facts = self.pawl, self.facts
         result = plan.execute(self.work, facts, self.tools("plan"))
         pawl.store.write(lambda s: plan.record(s, facts, 1, self.work, result))
-        (row,) = rows(pawl, Round)
+        (row,) = pawl.rows(Round)
         return row
 
 
@@ -243,7 +237,7 @@ def test_a_refused_plan_is_asked_again_with_the_reason(tmp_path):
         assert [body["response_format"]["type"] for body in operator.requests] == [
             "json_schema"
         ] * 2
-        told = [(event.kind, event.text) for event in rows(pawl, Event, role="operator")]
+        told = [(event.kind, event.text) for event in pawl.rows(Event, role="operator")]
         assert [kind for kind, _ in told][:4] == [
             "tool_call",
             "tool_result",
@@ -251,7 +245,7 @@ def test_a_refused_plan_is_asked_again_with_the_reason(tmp_path):
             "message",
         ]
         assert told[1][1].startswith("plan refused: the plan has no student_model")
-        assert {call.status for call in rows(pawl, ModelCall)} == {"answered"}
+        assert {call.status for call in pawl.rows(ModelCall)} == {"answered"}
 
 
 def test_after_three_refused_plans_the_built_in_planner_takes_over_and_the_round_says_so(tmp_path):
@@ -260,9 +254,9 @@ def test_after_three_refused_plans_the_built_in_planner_takes_over_and_the_round
         assert len(operator.requests) == 3
         assert row.plan["planner"] == "built-in" and row.plan["followed"] == []
         assert "refused 3 times" in row.plan["note"]
-        (steer,) = rows(pawl, Steer)
+        (steer,) = pawl.rows(Steer)
         assert steer.status == "delivered" and "its plan was refused" in steer.reason
-        assert "refused 3 times" in rows(pawl, Event, kind="error")[0].text
+        assert "refused 3 times" in pawl.rows(Event, kind="error")[0].text
 
 
 def test_an_operator_that_cannot_be_reached_leaves_its_steers_to_the_next_turn(tmp_path):
@@ -271,7 +265,7 @@ def test_an_operator_that_cannot_be_reached_leaves_its_steers_to_the_next_turn(t
             operator.behave = lambda body: "401"
             row = Desk(pawl, operator).plan()
         assert row.plan["planner"] == "built-in" and "401" in row.plan["note"]
-        assert row.plan["steers"] == [] and rows(pawl, Steer)[0].status == "queued"
+        assert row.plan["steers"] == [] and pawl.rows(Steer)[0].status == "queued"
 
 
 def test_the_script_itself_plans_within_the_form(tmp_path):

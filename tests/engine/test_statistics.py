@@ -126,36 +126,22 @@ def test_wilson_matches_a_published_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    ("budget", "rows"),
-    [
-        (0.01, (299, 473, 628, 773, 913)),
-        (0.02, (149, 236, 313, 386, 456)),
-        (0.05, (59, 93, 124, 153, 181)),
-        (0.10, (29, 46, 61, 76, 89)),
-    ],
-)
-def test_an_error_budget_is_certified_from_the_published_number_of_rows_on(
-    budget: float, rows: tuple[int, ...]
-) -> None:
-    for errors, needed in enumerate(rows):
-        assert statistics.clopper_pearson_upper(errors, needed) <= budget
-        assert statistics.clopper_pearson_upper(errors, needed - 1) > budget
-
-
-@pytest.mark.parametrize(
     ("n", "points"),
     [
-        (60, (12.7, 9.8, 16.1, 12.4)),
-        (100, (9.8, 7.6, 12.4, 9.6)),
-        (200, (6.9, 5.4, 8.8, 6.8)),
-        (500, (4.4, 3.4, 5.6, 4.3)),
-        (1000, (3.1, 2.4, 3.9, 3.0)),
+        (60, (12.7, 9.8)),
+        (100, (9.8, 7.6)),
+        (200, (6.9, 5.4)),
+        (500, (4.4, 3.4)),
+        (1000, (3.1, 2.4)),
     ],
 )
-def test_planning_numbers_in_points(n: int, points: tuple[float, ...]) -> None:
+def test_half_widths_in_points(n: int, points: tuple[float, ...]) -> None:
     widths = [statistics.half_width(n, d) for d in (0.25, 0.15)]
-    gains = [statistics.detectable_gain(n, d) for d in (0.25, 0.15)]
-    assert [round(100 * value, 1) for value in widths + gains] == list(points)
+    assert [round(100 * value, 1) for value in widths] == list(points)
+
+
+def test_no_defect_in_as_many_rows_as_admission_checks_means_at_most_five_percent() -> None:
+    assert 0.95**59 <= 0.05 < 0.95**58
 
 
 def test_gates_share_one_alpha() -> None:
@@ -171,17 +157,14 @@ def test_gates_share_one_alpha() -> None:
 
 @settings(deadline=None, derandomize=True)
 @given(COUNTS, COUNTS)
-def test_wilson_and_clopper_pearson_agree_with_scipy(hits: int, misses: int) -> None:
+def test_wilson_agrees_with_scipy(hits: int, misses: int) -> None:
     n = hits + misses
     if n == 0:
         assert statistics.wilson(0, 0) == Interval(low=0.0, high=1.0)
-        assert statistics.clopper_pearson_upper(0, 0) == 1.0
         return
     reference = stats.binomtest(hits, n).proportion_ci(method="wilson")
     found = statistics.wilson(hits, n)
     assert (found.low, found.high) == pytest.approx((reference.low, reference.high), abs=1e-9)
-    exact = stats.binomtest(hits, n, alternative="less").proportion_ci(0.95, method="exact")
-    assert statistics.clopper_pearson_upper(hits, n) == pytest.approx(exact.high, abs=1e-9)
 
 
 @settings(deadline=None, derandomize=True)

@@ -55,6 +55,7 @@ def answer(user: User, job: str) -> list[str]:
 
 
 async def ask(user: User, question: str) -> None:
+    await user.should_see(marker="send", retries=30)  # hidden until the last answer has ended
     user.find(marker="question").type(question)
     user.find(marker="send").click()
     await user.should_see(marker="answer-e-tuned", retries=30)

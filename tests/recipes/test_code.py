@@ -84,9 +84,10 @@ def test_a_task_is_short_complete_and_hides_its_constants_in_the_template(family
 def test_a_preset_can_ask_for_small_constants(family: Family) -> None:
     small = family.with_params({"most": 3})
     assert family.key_count is None or small.key_count < family.key_count
-    for task in tasks_of(small, 100):
-        constants = [k for _, k in task.checker.get("moves", []) if isinstance(k, int)]
-        assert all(abs(k) <= 3 for k in constants)
+    told = [move for task in tasks_of(small, 100) for move in task.checker.get("moves", [])]
+    constants = [k for _, k in told if isinstance(k, int)]
+    assert constants or family.id == "code.output"  # whose checkers know no program
+    assert all(abs(k) <= 3 for k in constants)
 
 
 def test_constants_that_are_too_small_are_refused() -> None:

@@ -1,7 +1,6 @@
 """Two starts at once, a home that is taken, a port that is taken, a home of a newer Pawl."""
 
 import json
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 from app.serving import listen
 from data.home import Home, is_held, open_home
 from data.store import Store
+from tests.listening import free_port
 from tests.server.process import ROOT, Server, environment_for, is_listening
 
 RACES = 50
@@ -35,13 +35,6 @@ def end(*processes: subprocess.Popen[str]) -> None:
     for process in processes:
         process.kill()
         process.communicate()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @pytest.mark.timeout(240)

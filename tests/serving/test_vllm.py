@@ -306,6 +306,17 @@ def is_idle(processes: list[int]) -> bool:
     return (cpu_seconds(processes) - before) / (time.monotonic() - began) < 0.1
 
 
+def test_an_answer_that_nobody_waits_for_ends(host: VllmHost, base: ModelRef) -> None:
+    long = {"prompt": "Once upon a time", "max_tokens": 6000, "temperature": 1, "seed": 3}
+    began = time.monotonic()
+    with pytest.raises(HostGone, match="nobody waits"):
+        host.ask(base, "completions", long, lambda: time.monotonic() - began > 1.5)
+    assert time.monotonic() - began < 10
+    assert host.pid is not None
+    processes = group_of(host.pid)
+    assert soon(lambda: is_idle(processes), 20)
+
+
 def test_an_adapter_is_loaded_once_nobody_is_being_answered(
     host: VllmHost, base: ModelRef, adapters: tuple[ModelRef, ModelRef]
 ) -> None:

@@ -17,7 +17,7 @@ from engine.errors import HostGone, ModelUnavailable, ProbeFailed, RequestRefuse
 from engine.models.worker_engine import WorkerEngine
 from engine.resources import Worker
 from engine.serving import vllm_process
-from engine.serving.choice import keep_precision, make_host
+from engine.serving.choice import keep_first, make_host
 from engine.serving.fingerprint import check, read_fingerprint
 from engine.serving.in_flight import InFlight
 from engine.serving.places import Places
@@ -222,6 +222,8 @@ def test_the_share_of_a_card_comes_from_what_is_free_on_the_fullest(
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     assert free_share("0") == 0.9
     assert free_share("0,1") == pytest.approx(0.475)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-b")
+    assert free_share("GPU-b") == pytest.approx(0.475)
 
 
 def test_vllm_is_told_to_spread_over_the_cards_that_it_may_see(tmp_path: Path) -> None:
@@ -248,7 +250,7 @@ def test_what_a_process_that_serves_measured_is_what_the_next_one_answers_in(
     home, base = open_home(tmp_path), ModelRef(base="b", path="/m/b", revision="r1")
 
     def measure(engine: WorkerEngine, *given: Any) -> str:
-        engine.precision = engine.precision or "bfloat16"
+        engine.process.precision = engine.process.precision or "bfloat16"
         return engine.name
 
     monkeypatch.setattr(WorkerEngine, "prepare", measure)
@@ -259,7 +261,7 @@ def test_what_a_process_that_serves_measured_is_what_the_next_one_answers_in(
         assert first.name == "transformers-cpu-bfloat16"
         assert make_host(store, home, places).name == first.name
     other = WorkerEngine(log_dir=tmp_path, device="cpu", precision="float32")
-    keep_precision(home.path, "cpu", other)  # what is kept stays
+    keep_first(home.path, "cpu", other)  # what is kept stays
     assert json.loads((home.path / "precision-cpu.json").read_text())["precision"] == "bfloat16"
 
 

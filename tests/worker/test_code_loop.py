@@ -4,10 +4,8 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from sqlmodel import select
 
 from data.home import open_home
 from data.tables import Evaluation, Sample, Step, TrainingRow
@@ -39,13 +37,8 @@ def pawl(
         yield one
 
 
-def rows(pawl: Instance, table: Any) -> list[Any]:
-    with pawl.store.read() as session:
-        return list(session.exec(select(table)))
-
-
 def test_every_answer_has_a_verdict(pawl: Instance) -> None:
-    evaluations = rows(pawl, Evaluation)
+    evaluations = pawl.rows(Evaluation)
     assert [(one.split, one.version) for one in evaluations] == [
         ("dev", "base"),
         ("dev", "base"),
@@ -55,16 +48,16 @@ def test_every_answer_has_a_verdict(pawl: Instance) -> None:
     ]
     for one in evaluations:
         assert one.scored == one.planned > 0
-    samples = rows(pawl, Sample)
+    samples = pawl.rows(Sample)
     assert {sample.score for sample in samples} <= {0.0, 1.0}
     assert samples and not {"sandbox_lost", "verifier_crashed"} & {one.reason for one in samples}
 
 
 def test_it_trained_on_programs_that_were_right_when_they_were_run(pawl: Instance) -> None:
-    programs = [row for row in rows(pawl, TrainingRow) if row.source != "replay"]
+    programs = [row for row in pawl.rows(TrainingRow) if row.source != "replay"]
     assert len(programs) >= 16
     assert all(row.verifier.startswith("code-cases-v1:") for row in programs)
-    steps = {step.step: step.status for step in rows(pawl, Step)}
+    steps = {step.step: step.status for step in pawl.rows(Step)}
     assert steps["admit"] == steps["train"] == steps["develop"] == "done"
 
 
@@ -72,7 +65,7 @@ def test_each_score_says_how_the_code_was_locked_up(pawl: Instance) -> None:
     engine = DockerEngine("-")
     image = engine.image
     engine.close()
-    for one in rows(pawl, Evaluation):
+    for one in pawl.rows(Evaluation):
         isolation = one.protocol["isolation"]
         assert isolation.keys() == {"runtime", "engine", "image", "flags"}
         assert isolation["image"] == image

@@ -10,6 +10,7 @@ from engine.errors import Interrupted, ModelUnavailable, WorkerFailed
 from engine.models import batches, lora
 from engine.models.batches import plan_steps, read_rows, split_step
 from engine.models.gradients import accumulate
+from engine.models.lora_layers import add_lora
 from engine.models.registry import with_adapter
 from engine.models.weights import Loaded, load_base, wear
 from engine.types import LoraSettings, ModelRef, TrainJob, TrainProgress, TrainResult
@@ -45,7 +46,7 @@ def test_parts_of_a_step_give_the_gradients_of_the_whole(tiny: ModelRef, tmp_pat
     """Rows alone, in pairs, and all at once with their beginning computed once; in float64."""
     loaded = load_base(tiny, "float64", "cpu")
     rows = read_rows(loaded.tokenizer, Path(write_rows(tmp_path / "rows.jsonl", 6)), 1024)
-    wrapped, _ = lora.add_lora(loaded, LoraSettings(rank=2))
+    wrapped, _ = add_lora(loaded, LoraSettings(rank=2))
     wrapped.double()
     _wake(wrapped)
     results = [_gradients(wrapped, rows, part) for part in (1, 2, 6)]

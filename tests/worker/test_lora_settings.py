@@ -13,6 +13,7 @@ from engine.errors import StepFailed
 from engine.models import lora
 from engine.models.batches import read_rows
 from engine.models.gradients import accumulate
+from engine.models.lora_layers import add_lora
 from engine.models.registry import find_base, with_adapter
 from engine.models.weights import Loaded, load_again, load_base, wear
 from engine.types import LoraSettings, ModelRef, TrainResult
@@ -32,7 +33,7 @@ def test_activations_computed_again_give_the_gradients_of_those_that_were_kept(
 
     loaded = load_base(tiny, "float64", "cpu")
     rows = read_rows(loaded.tokenizer, Path(write_rows(tmp_path / "rows.jsonl", 4)), 1024)
-    wrapped, _ = lora.add_lora(loaded, LoraSettings(rank=2))
+    wrapped, _ = add_lora(loaded, LoraSettings(rank=2))
     wrapped.double()
     torch.manual_seed(0)
     for parameter in wrapped.parameters():

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sqlmodel import select
 
 from data.home import open_home
 from data.tables import Account, Checkpoint, Round, Steer, TrainingRow
@@ -52,19 +51,14 @@ def steered(
             yield pawl, operator
 
 
-def rows(pawl: Instance, table: Any) -> list[Any]:
-    with pawl.store.read() as session:
-        return list(session.exec(select(table)))
-
-
 def test_the_next_plan_cites_the_steer_and_its_rows_show_it(steered):
     pawl, operator = steered
-    (steer,) = rows(pawl, Steer)
-    first, second = sorted(rows(pawl, Round), key=lambda one: one.number)
+    (steer,) = pawl.rows(Steer)
+    first, second = sorted(pawl.rows(Round), key=lambda one: one.number)
     assert first.plan["followed"] == []
     assert second.plan["followed"] == [{"id": steer.id, "kind": "steer", "how": HOW}]
     assert (steer.status, steer.round) == ("delivered", 2)
-    made = [(row.round, row.family) for row in rows(pawl, TrainingRow) if row.family != "replay"]
+    made = [(row.round, row.family) for row in pawl.rows(TrainingRow) if row.family != "replay"]
     assert {family for number, family in made if number == 1} > {ADDITIONS}
     assert {family for number, family in made if number == 2} == {ADDITIONS}
     assert json.dumps(ASKED)[1:-1] in operator.requests[-1]["messages"][1]["content"]
@@ -72,10 +66,10 @@ def test_the_next_plan_cites_the_steer_and_its_rows_show_it(steered):
 
 def test_the_student_is_trained_as_the_plan_says_and_the_operator_is_paid(steered):
     pawl, operator = steered
-    for checkpoint in rows(pawl, Checkpoint):
+    for checkpoint in pawl.rows(Checkpoint):
         training = checkpoint.training
         assert training["settings"]["learning_rate"] == 0.0005
         assert training["settings"]["epochs"] == 2.0 and training["steps"] > 0
         assert not checkpoint.simulated
-    assert len(rows(pawl, Checkpoint)) == 2
-    assert {row.id: row.model_settled for row in rows(pawl, Account)}["run:r"] == operator.billed
+    assert len(pawl.rows(Checkpoint)) == 2
+    assert {row.id: row.model_settled for row in pawl.rows(Account)}["run:r"] == operator.billed

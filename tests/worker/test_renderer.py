@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from engine.errors import ModelUnavailable
-from engine.models import lora, renderer
+from engine.models import renderer
 from engine.models.batches import read_rows
 from engine.models.generate import generate
 from engine.models.gradients import accumulate
+from engine.models.lora_layers import add_lora
 from engine.models.renderer import render_prompt, render_row, template_hash
 from engine.models.weights import Loaded
 from engine.types import Ask, LoraSettings, Message
@@ -75,7 +76,7 @@ def test_training_evaluation_and_generation_feed_the_model_the_same_ids(
     try:
         generate(loaded, [ask], lambda batch: None, never, lambda count: None)
         generate(loaded, [ask], lambda batch: None, never, lambda count: None, share=0.5)
-        wrapped, _ = lora.add_lora(loaded, LoraSettings(rank=2))
+        wrapped, _ = add_lora(loaded, LoraSettings(rank=2))
         accumulate(wrapped, rows, 1)
     finally:
         hook.remove()

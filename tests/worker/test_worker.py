@@ -45,6 +45,7 @@ def test_a_loop_of_answers_training_and_better_answers(
     trained: dict[str, Answer] = {}
     worn = with_adapter(base, Path(result.adapter_dir))
     engine.generate(worn, asks(6), Collector(trained), never)
+    assert len(trained) == 6
     assert all(str(answer.text).strip().isdigit() for answer in trained.values())
     again: dict[str, Answer] = {}
     engine.generate(base, asks(6), Collector(again), never)
@@ -57,9 +58,10 @@ def test_precision_is_measured_when_none_is_given(tiny: ModelRef, tmp_path: Path
         name = engine.prepare(tiny)
     finally:
         engine.close()
-    assert set(engine.tried) == {"float32", "bfloat16"}
-    fastest = min(engine.tried, key=lambda precision: engine.tried[precision])
-    assert engine.precision == fastest
+    tried = engine.process.tried
+    assert set(tried) == {"float32", "bfloat16"}
+    fastest = min(tried, key=lambda precision: tried[precision])
+    assert engine.process.precision == fastest
     assert name == f"transformers-cpu-{fastest}"
 
 

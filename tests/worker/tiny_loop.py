@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlmodel import select
-
 from app.shapes import RunDetail
 from data.home import open_home
 from data.tables import Control, Event, Step
@@ -59,17 +57,12 @@ def resume(pawl: Instance) -> None:
     """Ask for it as a door does, and wait until it is carried out."""
     control = Control(project_id="prj_local", run=RUN, action="resume", author="owner")
     pawl.store.write(lambda s: s.add(control))
-    wait_for(lambda: not [row for row in rows(pawl, Control) if row.status == "requested"])
-
-
-def rows(pawl: Instance, table: type) -> list[Any]:
-    with pawl.store.read() as session:
-        return list(session.exec(select(table)))
+    wait_for(lambda: not [row for row in pawl.rows(Control) if row.status == "requested"])
 
 
 def is_at(pawl: Instance, step: str) -> bool:
-    return any(row.step == step and row.status == "intent" for row in rows(pawl, Step))
+    return any(row.step == step and row.status == "intent" for row in pawl.rows(Step))
 
 
 def events(pawl: Instance) -> list[str]:
-    return [event.text for event in rows(pawl, Event)]
+    return [event.text for event in pawl.rows(Event)]
