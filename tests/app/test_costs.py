@@ -145,7 +145,7 @@ def test_a_range_reaches_from_the_cheapest_to_the_dearest_of_the_last_three(stor
     assert ahead.model_low_usd == pytest.approx(1.2 + 2 * 0.2)
     assert ahead.model_high_usd == pytest.approx(1.2 + 2 * 0.6)
     assert ahead.model_usd == pytest.approx(1.2 + 2 * (0.3 + 0.2 + 0.6) / 3)
-    assert ahead.seconds_low == ahead.seconds_high == pytest.approx(600, abs=1)
+    assert [ahead.seconds_low, ahead.seconds_high] == pytest.approx([600, 600], abs=1)
 
 
 def test_a_stop_costs_what_is_reserved_and_the_rest_of_its_round(store: Store) -> None:

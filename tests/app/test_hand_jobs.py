@@ -293,12 +293,21 @@ def test_a_live_run_that_waits_for_longer_goes_first(works: Door) -> None:
     assert works.get(f"/v1/job/{job}")["finished_at"] > runs["second"]
 
 
-def test_a_cap_ends_a_training_with_its_name(works: Door) -> None:
+def test_a_training_that_meets_a_cap_waits_until_it_is_raised_or_somebody_stops_it(
+    works: Door,
+) -> None:
     works.pawl.store.write(lambda s: s.merge(Setting(name="device_usd_per_hour", value="3600")))
     account = Account(id="project:prj_local", project_id="prj_local", total_cap=1_000_000)
     works.pawl.store.write(lambda s: s.merge(account))
-    ended = finish(works, submit(works, body()))
-    assert ended["status"] == "failed" and "total cap $1.00" in ended["reason"]
+    job = submit(works, body())
+    deadline = time.monotonic() + 10
+    while "total cap $1.00" not in (found := works.get(f"/v1/job/{job}")).get("reason", ""):
+        assert time.monotonic() < deadline, found
+        works.pawl.engine.tick()
+        time.sleep(0.1)
+    assert found["status"] == "queued"
+    works.post(f"/v1/job/{job}/stop")
+    assert finish(works, job)["status"] == "cancelled"
 
 
 def test_what_cannot_be_measured_fails_before_it_trains(works: Door) -> None:
