@@ -86,7 +86,6 @@ def model(job: JobItem) -> str | None:
 
 COLUMNS = [
     column("job", "Job"),
-    column("type", "Type"),
     column("status", "Status"),
     column("run", "Run"),
     column("model", "Model"),
@@ -101,8 +100,7 @@ SUB = '<span class="pw-l2">{{ props.row.sub }}</span>'
 STATUS = PILL.format("props.row", "props.row.word")
 CREATED = TIME.format("props.row.created")
 CELLS = {
-    "job": LINK + SUB,
-    "type": "{{ props.row.type }}",
+    "job": f'{LINK}<span class="pw-l2">{{{{ props.row.type }}}} · {{{{ props.row.sub }}}}</span>',
     "status": f'<div class="pw-row" style="gap: 6px">{STATUS}{SIMULATED}</div>{REASON}',
     "run": f'{RUN_LINK}<span class="pw-l2">{{{{ props.row.round }}}}</span>',
     "model": '<span class="pw-nowrap">{{ props.row.model }}</span>',
