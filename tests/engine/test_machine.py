@@ -105,13 +105,18 @@ def test_rows_by_hand_are_reckoned_with_as_long_as_they_are(narrow):
             assert asleep == all_asleep
 
 
-def test_a_training_by_hand_that_lacks_memory_waits_for_it(narrow, monkeypatch):
-    pawl, machine = narrow
+def by_hand(pawl):
+    """A training by hand that has been submitted."""
     rows = [{"messages": [{"role": "user", "content": "2 + 2 = ?"}], "completion": "4"}]
     spec = {"base_model": "SmolLM2-135M-Instruct", "data": {"rows": rows}}
     made = pawl.service.submit_job(OWNER, {"type": "train", "spec": spec})
     with pawl.store.read() as session:
-        job = session.get_one(Job, made.job_id)
+        return session.get_one(Job, made.job_id)
+
+
+def test_a_training_by_hand_that_lacks_memory_waits_for_it(narrow, monkeypatch):
+    pawl, machine = narrow
+    job = by_hand(pawl)
     monkeypatch.setattr(spots, "memory", lambda: (24 * GB, 4 * GB))
     assert Machine(pawl.store, pawl.home, LIBRARY, "cpu").why_no_room(job) is None
     monkeypatch.setattr(spots, "memory", lambda: (24 * GB, GB))
@@ -125,22 +130,16 @@ def test_a_training_by_hand_that_no_bound_lets_fit_is_tried(narrow, monkeypatch)
     """The bound is an upper one, and no door has refused it: it may well fit."""
     pawl, machine = narrow
     monkeypatch.setattr(spots, "memory", lambda: (2 * GB, GB))
-    rows = [{"messages": [{"role": "user", "content": "2 + 2 = ?"}], "completion": "4"}]
-    spec = {"base_model": "SmolLM2-135M-Instruct", "data": {"rows": rows}}
-    made = pawl.service.submit_job(OWNER, {"type": "train", "spec": spec})
+    job = by_hand(pawl)
     with pawl.store.read() as session:
-        job, run = session.get_one(Job, made.job_id), session.get_one(Run, "carry-1")
+        run = session.get_one(Run, "carry-1")
     assert machine.why_no_room(job) is None
     assert machine.why_no_room(run).startswith("waits for the device: needs ")
 
 
 def test_the_rows_of_a_training_that_waits_are_read_once(narrow, monkeypatch):
     pawl, machine = narrow
-    rows = [{"messages": [{"role": "user", "content": "2 + 2 = ?"}], "completion": "4"}]
-    spec = {"base_model": "SmolLM2-135M-Instruct", "data": {"rows": rows}}
-    made = pawl.service.submit_job(OWNER, {"type": "train", "spec": spec})
-    with pawl.store.read() as session:
-        job = session.get_one(Job, made.job_id)
+    job = by_hand(pawl)
     monkeypatch.setattr(spots, "memory", lambda: (24 * GB, GB))
     why = machine.why_no_room(job)
     (jobs_folder(pawl.home) / job.id / ROWS).unlink()
