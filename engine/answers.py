@@ -65,7 +65,8 @@ def measure(
     label: str,
     seed: int,
 ) -> dict[str, Any]:
-    """The same as a plain result, with how long it took, by which engine, and how isolated."""
+    """What `answer_tasks` finds as a plain result, with how long it took, by which engine, and how
+    isolated its grading was."""
     started = time.monotonic()
     graded = answer_tasks(tools, model, tasks, harness, verifier, label=label, seed=seed)
     return {

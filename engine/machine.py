@@ -70,14 +70,13 @@ class Machine:
     def why_no_room(self, work: Run | Job) -> str | None:
         """Why a run or a training by hand has to wait for memory, with who holds it; None when it
         need not."""
-        by_hand = isinstance(work, Job)
-        need = self._need_waiting(work) if isinstance(work, Job) else self.need_of_run(work)
+        need = self._need_of_waiting(work) if isinstance(work, Job) else self.need_of_run(work)
         if need is None:
             return None
         spot = self._spots.one(self._read_places().train_device)
         if may_train(need.least, spot.room) != WAIT:
             return None
-        if by_hand and never_fits(need.least, spot.room):
+        if isinstance(work, Job) and never_fits(need.least, spot.room):
             return None  # an upper bound, and no door has refused it: the training shows it
         return why_waits(need.least, spot.room, spot.neighbours or self._spots.large())
 
@@ -199,12 +198,12 @@ class Machine:
         else:
             with self._store.read() as session:
                 row = session.get_one(Run, work.id)
-            need = self.need(row.domain, row.base_model, row.config)
+            need = self.need_of_run(row)
         if need is None:
             return None
         return need.expected if phase == "train" else need.least
 
-    def _need_waiting(self, job: Job) -> Need | None:
+    def _need_of_waiting(self, job: Job) -> Need | None:
         """What a training that waits takes; its rows are read once."""
         if job.id not in self._waiting:
             folder = jobs_folder(self._home) / job.id

@@ -121,7 +121,7 @@ def tokens_of(text: str) -> int:
 
 
 def _row_tokens(row: Mapping[str, Any]) -> tuple[int, int]:
-    """Of a row, and of its completion."""
+    """Tokens of a row, and those of its completion among them."""
     completion = tokens_of(row["completion"]) + 1  # the end token
     prompt = sum(tokens_of(message["content"]) for message in row["messages"])
     return completion + prompt + TEMPLATE_TOKENS, completion

@@ -34,8 +34,6 @@ log = logging.getLogger(__name__)
 
 FindBase = Callable[[str], ModelRef]
 IDLE_MINUTES = "10"  # where the settings say nothing else
-
-
 # The tokens so far in each chunk, for whoever leaves before the last.
 USAGE = {"include_usage": True, "continuous_usage_stats": True}
 

@@ -11,7 +11,7 @@ import httpx
 
 from engine.errors import HostGone, Interrupted
 from engine.serving.vllm_host import VllmHost, name_of
-from engine.serving.vllm_process import WHOLE_SECONDS
+from engine.serving.vllm_process import STOP_SECONDS, WHOLE_SECONDS
 from engine.serving.vllm_wire import said
 from engine.types import (
     Answer,
@@ -26,7 +26,6 @@ from engine.types import (
 
 AT_ONCE, AT_ONCE_ON_A_CARD = 32, 256  # asks that vLLM is given together
 AT_ONCE_TIMES = 4  # as many asks are answered between two probes, and then handed over
-STOP_SECONDS = 0.25  # between two looks whether to stop
 
 
 class Trainer(Protocol):
