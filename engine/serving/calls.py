@@ -107,15 +107,15 @@ class Chunks:
         return self
 
     def __next__(self) -> dict[str, Any]:
-        with self._turn:
-            if self._first is not None:
-                first, self._first = self._first, None
-                return first
-            try:
+        try:
+            with self._turn:
+                if self._first is not None:
+                    first, self._first = self._first, None
+                    return first
                 return next(self._chunks)
-            finally:
-                if self._closed:
-                    self._end()
+        finally:
+            if self._closed:  # looked at after the turn, so that one of the two ends the answer
+                self.close()
 
     def close(self) -> None:
         """End the answer; when another thread waits for a chunk, as soon as that one is there."""

@@ -5,6 +5,7 @@ import json
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from engine.errors import HostGone, ModelUnavailable, ProbeFailed, RequestRefuse
 from engine.models.worker_engine import WorkerEngine
 from engine.resources import Worker
 from engine.serving import vllm_process
+from engine.serving.calls import Chunks
 from engine.serving.choice import keep_first, make_host
 from engine.serving.fingerprint import check, read_fingerprint
 from engine.serving.in_flight import InFlight
@@ -210,6 +212,38 @@ def test_a_stream_ends_with_whatever_went_wrong(tmp_path: Path) -> None:
     reader.start()
     reader.join(10)
     assert found == [fault]
+
+
+def test_a_close_in_the_last_moment_of_a_chunk_ends_the_answer() -> None:
+    """It comes from another thread once the chunk is there, and before the chunk's turn is over."""
+    ended: list[bool] = []
+
+    def answer() -> Iterator[dict[str, Any]]:
+        try:
+            yield from ({"n": n} for n in range(9))
+        finally:
+            ended.append(True)
+
+    class LateTurn:
+        """A lock under which, once, someone else closes the answer just before it is given back."""
+
+        def __init__(self) -> None:
+            self.lock, self.closes = threading.Lock(), [True]
+            self.acquire, self.release = self.lock.acquire, self.lock.release
+
+        def __enter__(self) -> None:
+            self.lock.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            if self.closes:
+                self.closes.clear()
+                chunks.close()
+            self.lock.release()
+
+    chunks = Chunks(answer())
+    chunks._turn = LateTurn()  # type: ignore[assignment]
+    next(chunks)
+    assert ended
 
 
 def test_the_share_of_a_card_comes_from_what_is_free_on_the_fullest(
