@@ -178,8 +178,9 @@ class ChatPage:
     def _show_answers(self) -> None:
         if not self._turns:
             return
+        over = not self._answering  # first: what comes in after this is shown by the next look
         self._turns[-1].refresh()
-        if not self._answering:
+        if over:
             self._switch(answering=False)
 
     def _cancel(self) -> None:

@@ -39,22 +39,25 @@ class Poll:
 
     def __init__(self, look: Callable[[], Awaitable[bool]], seconds: float = SECONDS) -> None:
         self._look = look
-        self._over = self._busy = False
+        self._over = self._busy = self._again = False
         self._timer = ui.timer(seconds, self._tick, immediate=False)
         ui.on("pawlVisible", lambda event: self._visibility(bool(event.args)))
 
     async def go_on(self) -> None:
         """Look now, and go on looking: after all there is more to come."""
         self._over = False
+        self._again = True  # a look under way may have read before there was
         self._timer.activate()
         await self._tick()
 
     async def _tick(self) -> None:
         if self._over or self._busy:  # two looks at once would both take the same news
             return
-        self._busy = True
+        self._busy = self._again = True
         try:
-            self._over = not await self._look()
+            while self._again:
+                self._again = False
+                self._over = not await self._look()
         finally:
             self._busy = False
         if self._over:

@@ -32,6 +32,8 @@ LATER = (
     *("chat", "settings_keys", "settings_people", "settings_connect", "settings_account"),
 )
 
+BUILD_SECONDS = 60.0  # what a page reads may take so long while the machine is busy
+
 
 @dataclass(kw_only=True, slots=True, frozen=True)
 class Doors:
@@ -58,7 +60,8 @@ def register(service: Service, access: Access) -> None:
     look.add_to_all_pages()
     doors = Doors(service=service, access=access)
     for path, page in PAGES.items():
-        ui.page(path, title=f"{page.title} · Pawl")(_shown(page, doors))
+        hung = ui.page(path, title=f"{page.title} · Pawl", response_timeout=BUILD_SECONDS)
+        hung(_shown(page, doors))
 
 
 def load_the_rest() -> None:

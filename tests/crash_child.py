@@ -26,6 +26,7 @@ from data.tables import Control, Run
 from engine import lease
 from tests.crash_dump import dump
 from tests.instance import Instance, instance
+from tests.stopwatch import Stopwatch
 
 RUN = "r-1"
 MICRO_PER_HOUR = 36_000_000  # a cent a second
@@ -95,7 +96,7 @@ SAID: dict[str, tuple[str, ...]] = {
 
 def live(home: Path, kind: str, crash_at: str) -> dict[str, Any]:
     """One life on a home: the dump, how often each point was passed, when the run was taken up."""
-    born = time.monotonic()
+    watch = Stopwatch()
     crash.arm(crash_at)
     lease.RENEW_SECONDS = 0.05  # type: ignore[assignment]  # phases take moments here
     lock = HomeLock(open_home(home))
@@ -105,10 +106,10 @@ def live(home: Path, kind: str, crash_at: str) -> dict[str, Any]:
             pawl.start(RUN, rounds=1, **FIELDS[kind])
         except Conflict:
             pass
-        taken_up = _carry_through(pawl)
+        taken_up = _carry_through(pawl, watch)
     found = dump(open_home(home), RUN)
     lock.release()
-    return {"dump": found, "passes": crash.passes(), "taken_up": taken_up - born}
+    return {"dump": found, "passes": crash.passes(), "taken_up": taken_up}
 
 
 def _let_people_speak(session: Any) -> None:
@@ -119,8 +120,8 @@ def _let_people_speak(session: Any) -> None:
         )
 
 
-def _carry_through(pawl: Instance, seconds: float = 120) -> float:
-    """Tick until the run has ended and nothing is asked of it; the moment it was taken up."""
+def _carry_through(pawl: Instance, watch: Stopwatch, seconds: float = 120) -> float:
+    """Tick until the run has ended and nothing is asked of it; when it was taken up, by the watch."""
     taken_up = 0.0
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -130,7 +131,7 @@ def _carry_through(pawl: Instance, seconds: float = 120) -> float:
             asked = session.exec(select(Control).where(col(Control.status) == "requested")).first()
         over = run.state in ENDED and asked is None
         if over or crash.passes().get("after_take_up"):
-            taken_up = taken_up or time.monotonic()
+            taken_up = taken_up or watch.seconds
         if over:
             return taken_up
         time.sleep(0.04)

@@ -21,6 +21,7 @@ from engine.driver import INTERRUPTED
 from engine.errors import DiskFull
 from engine.models.registry import find_base
 from engine.models.worker_engine import WorkerEngine
+from engine.scheduler import STOP_SECONDS
 from engine.types import TrainProgress
 from tests.instance import OWNER, Instance, instance
 from tests.outcome import differing, money, outcome
@@ -60,7 +61,7 @@ def fills_up(home: Path) -> None:
     with instance(home, least_free=LEAST, pace_seconds=0.001) as pawl:
         pawl.engine.start()
         pawl.start("r")
-        wait_for(lambda: step_is(pawl, "collect", "intent"))
+        wait_for(lambda: has_begun(pawl, "collect"))
         fill(home)
         assert says_full(paused(pawl), home)
         assert pawl.service.device(OWNER).run is None, "the device is still held"
@@ -85,7 +86,7 @@ def in_a_dry_run(home: Path) -> None:
     with instance(home, least_free=LEAST, pace_seconds=0.01) as pawl:
         pawl.engine.start()
         pawl.start("r", dry_run=True, rounds=1, **models)
-        wait_for(lambda: step_is(pawl, "diagnose", "intent"))
+        wait_for(lambda: has_begun(pawl, "diagnose"))
         fill(home)
         assert says_full(paused(pawl), home)
         at_rest = money(pawl)
@@ -115,7 +116,7 @@ def fill_without_a_spare(pawl: Instance, home: Path) -> None:
     """Fill the disk in the middle of a run so that not even its pause can be written."""
     pawl.engine.start()
     pawl.start("r", rounds=1)
-    wait_for(lambda: step_is(pawl, "collect", "intent"))
+    wait_for(lambda: has_begun(pawl, "collect"))
     (home / "spare").unlink()
     fill(home)
     wait_for(lambda: fails(pawl))
@@ -142,7 +143,7 @@ def stops_on_a_full_disk(home: Path) -> None:
         fill_without_a_spare(pawl, home)
         began = time.monotonic()
         pawl.engine.stop()
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < STOP_SECONDS, "it gave up waiting"
     (home / "ballast").unlink()
     with instance(home, least_free=LEAST) as pawl:
         assert pawl.wait("r").state == "finished"
@@ -190,7 +191,7 @@ def used(folder: Path) -> int:
     return shutil.disk_usage(folder).used
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 30) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "nothing came of it"
@@ -218,8 +219,8 @@ def ask(pawl: Instance, action: str) -> None:
     pawl.store.write(lambda s: s.add(control))
 
 
-def step_is(pawl: Instance, name: str, status: str) -> bool:
-    return any((step.step, step.status) == (name, status) for step in pawl.rows(Step))
+def has_begun(pawl: Instance, name: str) -> bool:
+    return any(step.step == name for step in pawl.rows(Step))
 
 
 def fails(pawl: Instance) -> bool:

@@ -73,7 +73,7 @@ class Copy:
 
     def start(self, **changes: str) -> tuple[int, str, str]:
         process = self.begin(**changes)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=240)
         return process.returncode, out, err
 
     def sprout(self) -> str:
@@ -100,11 +100,14 @@ def fresh(tmp_path: Path, wheels: Path) -> Copy:
 
 
 def test_a_second_start_sets_nothing_up_and_needs_no_packages(finished: Copy) -> None:
-    before = time.monotonic()
-    code, out, err = finished.start(PIP_FIND_LINKS="/nonexistent")
-    assert (code, err) == (0, "")
-    assert "Pawl can run here." in out
-    assert time.monotonic() - before < 5
+    taken = []
+    for _ in range(3):  # the best one is told: a busy machine may keep any of them waiting
+        before = time.monotonic()
+        code, out, err = finished.start(PIP_FIND_LINKS="/nonexistent")
+        taken.append(time.monotonic() - before)
+        assert (code, err) == (0, "")
+        assert "Pawl can run here." in out
+    assert min(taken) < 5
 
 
 def test_the_environment_holds_the_locked_package_and_the_real_model(
@@ -152,7 +155,7 @@ def test_a_set_up_that_was_killed_is_made_anew_and_two_at_once_share_the_work(fr
     (fresh.venv / "half-copied").touch()
 
     second, third = fresh.begin(), fresh.begin()
-    errors = [process.communicate(timeout=120)[1] for process in (second, third)]
+    errors = [process.communicate(timeout=240)[1] for process in (second, third)]
     assert (second.returncode, third.returncode) == (0, 0), errors
     assert sum("Set up in" in error for error in errors) >= 1
     assert sum("  packages" in error for error in errors) == 1

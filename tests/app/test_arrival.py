@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import httpx
 import pytest
 
 from app import guard as guard_module
@@ -198,9 +199,7 @@ async def test_a_key_may_send_a_hundred_requests_at_once_and_is_then_slowed_down
     async with browser(doors(access)) as client:
         answers = [await client.get("/v1/me", headers=key) for _ in range(100)]
         assert {answer.status_code for answer in answers} == {200}
-        for _ in range(200):
-            answers.append(await client.get("/v1/me", headers=key))
-        refused = next(answer for answer in answers if answer.status_code != 200)
+        refused = await first_refused(client, key)
         assert (refused.status_code, refused.json()["code"]) == (429, "RATE_LIMITED")
         assert int(refused.headers["retry-after"]) >= 1
         _, other = access.keys.create(LOCAL_OWNER, name="other", role="viewer")
@@ -210,14 +209,26 @@ async def test_a_key_may_send_a_hundred_requests_at_once_and_is_then_slowed_down
         assert (await client.get("/v1/run/live", headers=key)).status_code == 200  # never slowed
 
 
+async def first_refused(
+    client: httpx.AsyncClient, headers: dict[str, str], usual: int = 200
+) -> httpx.Response:
+    """The first answer that is not the usual one: on a slow machine some room comes back."""
+    for _ in range(2000):
+        answer = await client.get("/v1/me", headers=headers)
+        if answer.status_code != usual:
+            break
+    return answer
+
+
 async def test_a_flood_without_a_key_is_slowed_down_by_address(
     access: Access, key: dict[str, str]
 ) -> None:
     guard = doors(access)
     wrong = {"Authorization": "Bearer nope"}
     async with browser(guard, "10.0.0.7") as client:
-        statuses = [(await client.get("/v1/me", headers=wrong)).status_code for _ in range(400)]
-        assert set(statuses[:300]) == {401} and statuses[-1] == 429
+        statuses = [(await client.get("/v1/me", headers=wrong)).status_code for _ in range(300)]
+        assert set(statuses) == {401}
+        assert (await first_refused(client, wrong, 401)).status_code == 429
         assert (await client.get("/v1/me", headers=key)).status_code == 200
     async with browser(guard, "10.0.0.8") as client:
         assert (await client.get("/v1/me", headers=wrong)).status_code == 401
@@ -305,6 +316,7 @@ def test_addresses_are_told_as_this_machine_sees_them() -> None:
     assert url_on("192.168.1.5", 8710) == "http://192.168.1.5:8710"
 
 
+@pytest.mark.usefixtures("clock")
 async def test_behind_a_proxy_each_address_is_throttled_by_itself(access: Access) -> None:
     access.people.add(LOCAL_OWNER, name="ann", role="developer", password=PASSWORD)
     setting(access, "trusted_proxies", "127.0.0.1")

@@ -166,7 +166,7 @@ def test_beside_a_server_it_is_there_at_once(tmp_path: Path, tiny: ModelRef) -> 
         key = server.home.owner_key.read_text().strip()
         request = urllib.request.Request(f"{server.url}/v1/job/checkpoints")
         request.add_header("Authorization", f"Bearer {key}")
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             (item,) = json.load(answer)["items"]
         assert item["tinker_path"].endswith("/weights/mine")
         assert "Deleted mine" in worked(server.home.path, "checkpoint", "delete", "mine")

@@ -1,6 +1,7 @@
 """Trainings without a loop at the door: what is taken in, what is refused by name, how they go."""
 
 import copy
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from app.train_schema import train_body
 from data.disk import Room
 from data.job_places import ROWS, job_folder
 from data.tables import Account, Evaluation, Lease, Run, Setting
+from engine.models import simulated
 from tests.door import Door, door
 
 ENDED = ("completed", "failed", "cancelled")
@@ -31,14 +33,15 @@ def still(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
         yield opened
 
 
-SLOW = {"data": {"rows": [ROW] * 400}, "training": {"batch_size": 1}}  # 8 s at this pace
+SLOW = {"data": {"rows": [ROW] * 400}, "training": {"batch_size": 1}}  # 40 s at this pace
+PACE = 0.1
 BRIEF = {"max_model_cost_usd": 1, "diag_per_family": 1, "dev_n": 20, "collect_tasks": 8}
 
 
 @pytest.fixture
 def paced(tmp_path: Path) -> Iterator[Door]:
     """The same with a simulated model that takes its time, so that others have to wait."""
-    with door(tmp_path / "home", pace_seconds=0.02) as opened:
+    with door(tmp_path / "home", pace_seconds=PACE) as opened:
         yield opened
 
 
@@ -61,7 +64,7 @@ def submit(at: Door, given: dict[str, Any]) -> str:
     return str(at.post("/v1/job", given, 201)["job_id"])
 
 
-def finish(at: Door, job: str, seconds: float = 20) -> dict[str, Any]:
+def finish(at: Door, job: str, seconds: float = 120) -> dict[str, Any]:
     """The job once it has ended."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -75,7 +78,7 @@ def finish(at: Door, job: str, seconds: float = 20) -> dict[str, Any]:
 
 def wait(at: Door, job: str, status: str) -> dict[str, Any]:
     """The job once it is shown with that status."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while (found := at.get(f"/v1/job/{job}"))["status"] != status:
         assert time.monotonic() < deadline, found
         at.pawl.engine.tick()
@@ -278,7 +281,26 @@ def test_one_that_waits_says_for_whom_and_can_be_stopped(paced: Door) -> None:
     assert works.refusal("POST", f"/v1/job/{slow}/pause")[1] == "JOB_ACTION_UNSUPPORTED"
 
 
-def test_a_live_run_that_waits_for_longer_goes_first(works: Door) -> None:
+class Gate:
+    """The time that a simulated model takes: as long as a test wants it to."""
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+
+    def sleep(self, _seconds: float) -> None:
+        self.open.wait(120)
+
+
+@pytest.fixture
+def gate(works: Door, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+    """Nothing that a simulated model does behind `works` ends before this is opened."""
+    made = Gate()
+    monkeypatch.setattr(simulated, "time", made)
+    yield made
+    made.open.set()
+
+
+def test_a_live_run_that_waits_for_longer_goes_first(works: Door, gate: Gate) -> None:
     works.start("first", rounds=1, limits=BRIEF)
     works.pawl.engine.tick()
     works.start("second", rounds=1, limits=BRIEF)
@@ -286,6 +308,7 @@ def test_a_live_run_that_waits_for_longer_goes_first(works: Door) -> None:
     job = submit(works, body())
     works.pawl.engine.tick()
     assert works.get(f"/v1/job/{job}")["reason"] == "waits for the device, held by first"
+    gate.open.set()
     works.pawl.wait("second")
     assert finish(works, job)["status"] == "completed"
     with works.pawl.store.read() as session:
@@ -300,7 +323,7 @@ def test_a_training_that_meets_a_cap_waits_until_it_is_raised_or_somebody_stops_
     account = Account(id="project:prj_local", project_id="prj_local", total_cap=1_000_000)
     works.pawl.store.write(lambda s: s.merge(account))
     job = submit(works, body())
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while "total cap $1.00" not in (found := works.get(f"/v1/job/{job}")).get("reason", ""):
         assert time.monotonic() < deadline, found
         works.pawl.engine.tick()
@@ -331,7 +354,7 @@ def submit_unchecked(at: Door, given: dict[str, Any]) -> str:
 
 
 def test_one_that_was_cut_off_goes_on_at_the_next_start(tmp_path: Path) -> None:
-    with door(tmp_path / "home", pace_seconds=0.02) as first:
+    with door(tmp_path / "home", pace_seconds=PACE) as first:
         job = submit(first, body(**SLOW))
         wait(first, job, "running")
     with door(tmp_path / "home") as second:

@@ -28,6 +28,13 @@ ROOMY = Room(total=100 * 10**9, used=40 * 10**9, free=60 * 10**9)
 FULLEST, LEAST = 0.95, 200_000_000
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What works is not taken for broken because the machine is busy."""
+    monkeypatch.setattr(health, "LIMIT_SECONDS", 60.0)
+    monkeypatch.setattr(health, "SILENT_SECONDS", 60.0)
+
+
 @pytest.fixture
 def pawl(tmp_path: Path) -> Iterator[Instance]:
     with instance(tmp_path) as pawl:
@@ -97,8 +104,8 @@ def test_an_engine_that_fell_silent_is_named(
 ) -> None:
     monkeypatch.setattr(health, "SILENT_SECONDS", 0.6)
     stuck = threading.Event()
-    monkeypatch.setattr(pawl.engine, "_look_for_work", lambda: stuck.wait(10))
-    deadline = time.monotonic() + 5
+    monkeypatch.setattr(pawl.engine, "_look_for_work", lambda: stuck.wait(120))
+    deadline = time.monotonic() + 60
     while (found := ready(pawl))[0] == 200 and time.monotonic() < deadline:
         time.sleep(0.1)
     stuck.set()
@@ -128,7 +135,7 @@ def test_a_check_that_hangs_is_named_and_does_not_pile_up(
 
     def hang() -> str:
         calls.append(1)
-        release.wait(10)
+        release.wait(120)
         return "at last"
 
     route = readyz({"database": hang}, {})
@@ -151,8 +158,9 @@ def test_strangers_cannot_make_it_write_without_end() -> None:
         for _ in range(50):
             await route()
 
+    began = time.monotonic()
     asyncio.run(ask_often())
-    assert len(calls) == 1
+    assert 1 <= len(calls) <= 1 + (time.monotonic() - began) / health.KEPT_SECONDS
 
 
 def test_docker_is_only_told_about(pawl: Instance) -> None:
@@ -167,7 +175,7 @@ def test_docker_is_only_told_about(pawl: Instance) -> None:
 def get(url: str) -> tuple[int, dict[str, Any]]:
     """A request of a stranger: no key, no cookie."""
     try:
-        with urllib.request.urlopen(url, timeout=20) as answer:
+        with urllib.request.urlopen(url, timeout=60) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as refused:
         return refused.code, json.load(refused)
@@ -177,7 +185,10 @@ def test_a_real_server_answers_both_without_a_sign_in(tmp_path: Path) -> None:
     server = Server(tmp_path / "home")
     try:
         assert get(f"{server.url}/healthz") == (200, {"status": "ok"})
-        status, body = get(f"{server.url}/readyz")
+        deadline = time.monotonic() + 60
+        while (found := get(f"{server.url}/readyz"))[0] != 200 and time.monotonic() < deadline:
+            time.sleep(0.5)
+        status, body = found
         assert set(body) == {"status", "failed", "checks", "docker"}
         assert (status, body["failed"]) == (200, []), body
         assert set(body["checks"]) == {"database", "disk", "engine"}

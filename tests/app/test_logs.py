@@ -118,7 +118,7 @@ def test_what_a_failed_write_held_does_not_reach_the_log(keep: Keep, tmp_path: P
     done = threading.Event()
     store.post(lambda s: s.add(Setting(name="same", value=canary)))
     store.post(lambda s: done.set())
-    assert done.wait(5)
+    assert done.wait(60)
     with pytest.raises(Exception, match="UNIQUE") as refused:
         store.write(lambda s: s.add(Setting(name="same", value=canary)))
     logging.getLogger("app").error("broke", exc_info=refused.value)
@@ -139,7 +139,7 @@ def test_the_workers_log_keeps_ten_files(tmp_path: Path, monkeypatch: pytest.Mon
     for number in range(14):
         code = f"print('start {number:02d} of the worker')"
         process, _ = children.start_child([sys.executable, "-S", "-c", code], log)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     assert log.read_text() == "start 13 of the worker\n"
     older = [(tmp_path / f"worker.log.{number}").read_text()[6:8] for number in range(1, 10)]
     assert older == [f"{number:02d}" for number in range(12, 3, -1)]

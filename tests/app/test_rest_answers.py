@@ -21,7 +21,7 @@ from tests.pages.parrot import deploy_version
 
 MODEL, PORT = "sums-1/candidate-1", 8710
 ASKED: dict[str, Any] = {"model": MODEL, "messages": [{"role": "user", "content": "Hi"}]}
-PATIENCE = 10.0  # seconds
+PATIENCE = 60.0  # seconds
 
 
 class Busy:

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.listening import free_port
+from tests.server.process import is_listening
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 40
+START_SECONDS = 120
+PATIENCE = 60_000  # milliseconds, for what is to be seen; a loaded machine takes its time
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -24,6 +26,7 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
+expect.set_options(timeout=PATIENCE)
 HOSTILE = "<script>window.pwned=1</script><img src=x onerror=window.pwned=1>{{7*7777}}`${1}`"
 
 
@@ -55,11 +58,12 @@ def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
             [str(word) for word in command], cwd=ROOT, env=inherited, stdout=output, stderr=output
         )
     try:
-        _wait_for(home / "link", server, log)
-        yield Console(port=port, home=home)
+        made = Console(port=port, home=home)
+        _wait_for(made, server, log)
+        yield made
     finally:
         server.send_signal(signal.SIGTERM)
-        server.wait(timeout=20)
+        server.wait(timeout=90)
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +88,7 @@ def session_cookie(console: Console, browser: Browser) -> dict[str, str]:
 def context(browser: Browser, session_cookie: dict[str, str]) -> Iterator[BrowserContext]:
     """A signed-in browser on a desk."""
     with browser.new_context(viewport={"width": 1440, "height": 900}) as made:
+        made.set_default_timeout(PATIENCE)
         made.add_cookies([session_cookie])  # type: ignore[list-item]
         yield made
 
@@ -102,9 +107,9 @@ def page(context: BrowserContext) -> Iterator[Page]:
     assert complaints == []
 
 
-def _wait_for(file: Path, server: subprocess.Popen[bytes], log: Path) -> None:
+def _wait_for(console: Console, server: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + START_SECONDS
-    while not file.exists():
+    while not is_listening(console.url):  # the link is written before that
         if server.poll() is not None or time.monotonic() > deadline:
             pytest.fail(f"the server did not start:\n{log.read_text()}")
         time.sleep(0.1)

@@ -41,6 +41,7 @@ def page(base: ModelRef, browser: Browser, tmp_path: Path) -> Iterator[Page]:
             opened.on("pageerror", lambda error: complaints.append(str(error)))
             opened.goto(str(call_admin(server.home.admin_socket, "link")))
             opened.goto(f"{server.url}/runs/{RUN}")
+            opened.wait_for_function("window.socket && socket.connected")
             yield opened
             assert complaints == []
     finally:
@@ -53,6 +54,7 @@ def test_the_best_version_is_deployed_and_answers_beside_its_base(page: Page) ->
     expect(page.get_by_text(f"Deploy {BASE} too, to compare in the chat")).to_be_visible()
     page.get_by_role("button", name="Deploy", exact=True).click()
     expect(page.get_by_role("heading", name=TUNED)).to_be_visible()
+    page.wait_for_function("window.socket && socket.connected")
     expect(page.get_by_label("System prompt")).to_have_value(SYSTEM)
     page.get_by_label("Max tokens").fill("6")
     expect(page.get_by_label("Compare with")).to_have_value(BASE)
@@ -77,5 +79,5 @@ def test_the_best_version_is_deployed_and_answers_beside_its_base(page: Page) ->
     page.get_by_role("link", name="Inference").first.click()
     for name in (TUNED, BASE):
         row = page.get_by_role("row", name=name)
-        expect(row).to_contain_text("Ready", timeout=10_000)
-        expect(row).to_contain_text("1 call", timeout=10_000)
+        expect(row).to_contain_text("Ready")
+        expect(row).to_contain_text("1 call")

@@ -5,6 +5,7 @@ there, since ports do not count, so that only the guard keeps it out.
 """
 
 import json
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -105,7 +106,10 @@ def still_signed_in(context: BrowserContext, console: Console) -> Page:
 
 def test_the_cookie_would_go_along(hostile: Page, console: Console, answers: Any) -> None:
     """What the rest is worth: a request from the other port is known by its cookie here."""
-    hostile.evaluate("url => fetch(url, {mode: 'no-cors', credentials: 'include'})", console.url)
+    with hostile.context.expect_event("response", lambda one: one.url == f"{console.url}/"):
+        hostile.evaluate(
+            "url => fetch(url, {mode: 'no-cors', credentials: 'include'})", console.url
+        )
     assert [status for method, path, status in answers if path == "/"] == [200]
 
 
@@ -118,6 +122,10 @@ def test_no_write_gets_through(
         sent = "POST" if plain else method  # other methods are asked for first, and refused
         outcome = hostile.evaluate(FETCH, [console.url + path, sent, kind, json.dumps(body)])
         assert outcome in {"blocked", "0"}
+    deadline = time.monotonic() + 60
+    while kind is None and len(answers) < len(WRITES):  # they are told a moment later
+        assert time.monotonic() < deadline, answers
+        hostile.wait_for_timeout(50)
     came = [status for method, _, status in answers if method != "GET"]
     assert came or kind  # of an answer that it blocks the browser tells nothing
     assert set(came) <= {403, 405}, answers

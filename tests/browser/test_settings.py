@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.browser.conftest import Console
+from tests.browser.conftest import PATIENCE, Console
 from tests.server.process import status_with
 
 pytestmark = pytest.mark.browser
@@ -94,14 +94,14 @@ def test_a_person_is_added_given_another_role_and_removed(
     page.get_by_role("radio", name="Viewer").click()
     page.get_by_role("button", name="Change").click()
     expect(page.get_by_role("row", name="ann")).to_contain_text("Viewer")
-    theirs.wait_for_url("**/sign-in**", timeout=12_000)  # they sign in anew
+    theirs.wait_for_url("**/sign-in**", timeout=PATIENCE)  # they sign in anew
     sign_in(theirs, console, "ann", "/settings/people")
     expect(theirs.get_by_role("alert")).to_contain_text("lacks the capability admin")
     assert theirs.get_by_role("link", name="People").count() == 0
     page.get_by_role("button", name="Remove of ann").click()
     page.get_by_role("button", name="Remove", exact=True).click()
     expect(page.get_by_role("row", name="ann")).to_have_count(0)
-    theirs.wait_for_url("**/sign-in**", timeout=12_000)
+    theirs.wait_for_url("**/sign-in**", timeout=PATIENCE)
 
 
 def test_a_password_is_changed_by_its_person(
@@ -147,7 +147,7 @@ def test_a_command_line_is_approved_with_its_code(
             json.dumps(body).encode(),
             {"Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             found: dict[str, str] = json.load(answer)
             return found
 

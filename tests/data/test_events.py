@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -34,10 +35,10 @@ def held(store: Store) -> threading.Event:
 
     def hold(session: Session) -> None:
         begun.set()
-        release.wait(5)
+        release.wait(60)
 
     store.post(hold)
-    begun.wait(5)
+    assert begun.wait(60)
     return release
 
 
@@ -64,13 +65,20 @@ def test_an_event_whose_change_is_undone_leaves_no_gap(store: Store) -> None:
     assert told(store) == [(1, "before"), (2, "after")]
 
 
-def test_events_lost_on_a_full_disk_leave_no_gap_and_the_next_ones_go_on(store: Store) -> None:
+def test_events_lost_on_a_full_disk_leave_no_gap_and_the_next_ones_go_on(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store.write(lambda s: events.append(s, "a", "message", "before"))
     store.write(lambda s: s.execute(text("PRAGMA max_page_count=1")))  # no more than it has
     release = held(store)
     for number in range(400):
         events.post(store, "a", "message", f"{number} " + "x" * 400)
     failed: list[Exception] = []
+    put, queued = store._put, threading.Event()
+
+    def queue(one: Any) -> None:
+        put(one)
+        queued.set()
 
     def write() -> None:
         try:
@@ -79,7 +87,10 @@ def test_events_lost_on_a_full_disk_leave_no_gap_and_the_next_ones_go_on(store: 
             failed.append(error)
 
     thread = threading.Thread(target=write)
-    thread.start()
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "_put", queue)
+        thread.start()
+        assert queued.wait(60)  # with those before it, for the one commit that is lost
     release.set()
     thread.join()
     assert failed and "full" in str(failed[0])

@@ -37,7 +37,7 @@ def test_a_write_is_there_when_its_call_returns(store):
 
 def test_a_failing_change_is_undone_alone_and_told_to_its_caller(store):
     release = threading.Event()
-    store.post(lambda session: release.wait(5))  # holds the writer, so that the rest share a commit
+    store.post(lambda session: release.wait(60))  # holds the writer: the rest share a commit
     outcomes: dict[str, object] = {}
 
     def write(name: str, value: str | None) -> None:
@@ -63,8 +63,8 @@ def test_on_a_full_disk_nobody_is_told_that_a_lost_write_is_there(store):
     """SQLite undoes the whole transaction then, so the changes before the failing one are lost."""
     store.write(lambda s: s.execute(text("PRAGMA max_page_count=150")))
     begun, release = threading.Event(), threading.Event()
-    store.post(lambda session: (begun.set(), release.wait(5)))
-    begun.wait(5)  # what comes now shares the next commit
+    store.post(lambda session: (begun.set(), release.wait(60)))
+    assert begun.wait(60)  # what comes now shares the next commit
     outcomes: dict[str, object] = {}
 
     def write(name: str, value: str) -> None:

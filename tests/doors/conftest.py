@@ -24,7 +24,7 @@ def serving(home: Path) -> Iterator[Server]:
     """A server whose simulated models take no time, with a run that is over or soon will be."""
     started = Server(home, PAWL_SIM_PACE="0")
     try:
-        started.wait_for(select(GatewayModel), 20)
+        started.wait_for(select(GatewayModel), 60)
         started.start_run(run=OVER, dry_run=True, rounds=1, limits=CAPS | SMALL)
         yield started
     finally:
@@ -33,7 +33,7 @@ def serving(home: Path) -> Iterator[Server]:
 
 def wait_until_over(server: Server) -> str:
     """The id of the run that is over, once it is."""
-    server.wait_for(select(Run).where(Run.id == OVER, Run.state == "finished"), 60)
+    server.wait_for(select(Run).where(Run.id == OVER, Run.state == "finished"), 180)
     return OVER
 
 

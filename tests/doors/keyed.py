@@ -26,7 +26,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        onward = http.client.HTTPConnection("127.0.0.1", self.goal, timeout=30)
+        onward = http.client.HTTPConnection("127.0.0.1", self.goal, timeout=60)
         onward.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
         for name, value in _kept(self.headers.items()):
             onward.putheader(name, value)

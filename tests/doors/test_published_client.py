@@ -44,21 +44,21 @@ def test_the_published_client_works_unmodified(
     assert "SKIP" not in done.stdout and ", 0 failed" in done.stdout
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(420)
 def test_it_downloads_and_deletes_what_was_trained(
     server: Server, key: str, published_client: Path, tmp_path: Path
 ) -> None:
     limits = {"max_model_cost_usd": 1.0, "diag_per_family": 4, "dev_n": 100}
     limits |= {"collect_tasks": 120, "blind_n": 100}
     server.start_run(run="keeps", preset="sim", seed=7, rounds=2, limits=limits)
-    server.wait_for(select(Run).where(Run.id == "keeps", Run.state == "finished"), 120)
+    server.wait_for(select(Run).where(Run.id == "keeps", Run.state == "finished"), 180)
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "ENVLOOP_HOME": str(tmp_path / "el")}
     env |= {"ENVLOOP_BASE_URL": server.url, "ENVLOOP_API_KEY": key}
 
     def el(*words: str) -> str:
         command = [str(published_client), "checkpoint", *words]
         done = subprocess.run(
-            command, env=env, capture_output=True, text=True, timeout=60, check=False
+            command, env=env, capture_output=True, text=True, timeout=180, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -74,7 +74,7 @@ def test_it_downloads_and_deletes_what_was_trained(
     assert [one["checkpoint_id"] for one in left] == [second["checkpoint_id"]]
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(420)
 def test_it_trains_on_rows_without_a_loop(
     server: Server, key: str, published_client: Path, tmp_path: Path
 ) -> None:
@@ -84,7 +84,7 @@ def test_it_trains_on_rows_without_a_loop(
     def el(*words: str) -> str:
         command = [str(published_client), *words]
         done = subprocess.run(
-            command, env=env, capture_output=True, text=True, timeout=60, check=False
+            command, env=env, capture_output=True, text=True, timeout=180, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

@@ -1,14 +1,17 @@
-"""A Pawl whose runs go on step by step, only as far as a test lets them, and whose process can die."""
+"""Runs that stand still where a test wants them; a Pawl that goes on by steps, and can die."""
 
 import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from app.shapes import RunDetail
 from data import crash
-from tests.instance import Instance
+from tests.instance import OWNER, Instance
 
 # Where a run stands still: at the boundaries of its phases and rounds.
 HELD = frozenset(
@@ -19,6 +22,29 @@ HELD = frozenset(
 )
 IN_A_CALL = "after_send"  # a paid call was answered, nothing is settled
 SECONDS = 120  # for what takes moments
+
+
+@contextmanager
+def standing(pawl: Instance, run: str, point: str) -> Iterator[RunDetail]:
+    """A run as it stands still at a named point; it goes on when the block is over."""
+    there, free = threading.Event(), threading.Event()
+
+    def stand(name: str) -> None:
+        if name == point and threading.current_thread().name == f"run-{run}":
+            there.set()
+            free.wait()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(crash, "point", stand)
+        try:
+            tries = 100 * SECONDS
+            while not there.wait(0.01):
+                pawl.engine.tick()
+                tries -= 1
+                assert tries, f"{run} does not come to {point}"
+            yield pawl.service.run_detail(OWNER, run)
+        finally:
+            free.set()
 
 
 class Stepwise(Instance):

@@ -78,8 +78,11 @@ def test_only_the_last_chunk_tells_the_usage_and_only_where_it_is_wanted(store: 
     assert all("usage" not in chunk for chunk in heard(store, CHAT, 9, wants_usage=False))
 
 
-def test_the_calls_of_an_hour_are_one_row_for_each_caller(store: Store) -> None:
+def test_the_calls_of_an_hour_are_one_row_for_each_caller(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However many there are, so that reading what was used takes no time."""
+    monkeypatch.setattr("engine.serving.calls.now", lambda: "2026-03-11T12:30:00.000Z")
     for _ in range(3):
         heard(store, CHAT, 2, wants_usage=False)
     assert used(store) == (3 * 34, 3)

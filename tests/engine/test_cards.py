@@ -76,6 +76,7 @@ def test_a_tool_that_fails_or_answers_is_believed(monkeypatch, tmp_path):
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr("engine.cards.SECONDS", 60.0)
     assert find_device().label == "NVIDIA GeForce RTX 4090"
     tool.write_text("#!/bin/sh\necho 'NVIDIA-SMI has failed' >&2\nexit 9\n")
     assert find_device().name == "cpu"

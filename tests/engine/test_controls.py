@@ -1,10 +1,9 @@
 """Stop, resume, extend and steers: what people ask of a run is carried out, or refused in words."""
 
-import time
-
 import pytest
 
 from data.tables import Account, Control, Event, Job, Round, Run, Steer
+from tests.engine.stepwise import standing
 from tests.instance import OWNER, Instance, instance
 
 
@@ -41,12 +40,12 @@ def test_a_waiting_run_is_stopped_at_once_with_everything_settled(pawl):
 
 def test_a_working_run_stops_after_its_round(pawl):
     pawl.start("r", rounds=5)
-    ask(pawl, "r", "resume")  # refused: it is not halted
-    pawl.engine.tick()
-    ask(pawl, "r", "stop")
+    with standing(pawl, "r", "after_round_begin"):
+        ask(pawl, "r", "resume")  # refused: it is not halted
+        ask(pawl, "r", "stop")
     found = pawl.wait("r")
-    assert found.state == "stopped" and found.reason.startswith("stopped by owner after round ")
-    assert all(r.outcome == "completed" for r in found.rounds)
+    assert found.state == "stopped" and found.reason == "stopped by owner after round 1"
+    assert [r.outcome for r in found.rounds] == ["completed"]
     assert [c.status for c in pawl.rows(Control)] == ["refused", "done"]
 
 
@@ -125,11 +124,6 @@ def test_the_job_of_a_resumed_run_is_at_work_again(pawl):
     job = next(one for one in pawl.rows(Job) if one.run == "second")
     assert job.status == "cancelled" and job.finished_at
     ask(pawl, "second", "resume")
-    seen = []
-    deadline = time.monotonic() + 120
-    while not seen and time.monotonic() < deadline:
-        time.sleep(0.02)
-        pawl.engine.tick()
-        seen = [one for one in pawl.rows(Job) if one.id == job.id and one.status == "running"]
-    assert seen, [(run.id, run.state, run.reason) for run in pawl.rows(Run)]
-    assert seen[0].finished_at is None and seen[0].reason is None
+    with standing(pawl, "second", "after_round_begin"):
+        (seen,) = pawl.rows(Job, id=job.id)
+        assert (seen.status, seen.finished_at, seen.reason) == ("running", None, None)

@@ -36,7 +36,7 @@ def taken_up(store: Store, path: Path, find: Callable[[], None], ends: threading
     before = set(threading.enumerate())
     endpoints.look()
     for thread in set(threading.enumerate()) - before:
-        thread.join(10)
+        thread.join(60)
     return rows.read(store, "e-1")
 
 
@@ -120,8 +120,8 @@ def test_who_waits_for_an_answer_is_told_at_once_that_the_server_ends(
 
     caller = threading.Thread(target=call, daemon=True)
     caller.start()
-    assert Slow.asked.wait(10)
+    assert Slow.asked.wait(60)
     ends.set()
-    caller.join(10)
+    caller.join(60)
     assert found == ["broken off"]
     endpoints.close()

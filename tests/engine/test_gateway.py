@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +51,7 @@ class Desk:
     def __init__(self, folder: Path, provider: FakeProvider, **limits: float) -> None:
         self.store = Store(folder / "pawl.db")
         self.stopping = False
-        self.gateway = Gateway(
-            self.store, 0.0, lambda: self.stopping, retry_seconds=0.02, read_seconds=0.5
-        )
+        self.gateway = self.make_gateway()
 
         def begin(s: Any) -> None:
             s.add(Project(id="p", workspace_id="w", name="P"))
@@ -70,6 +69,11 @@ class Desk:
         asked = Ask(key=key, messages=[{"role": "user", "content": words}], max_tokens=tokens)
         place = Slot(project_id="p", accounts=[RUN, PROJECT], run="a", round=1, step="plan", **slot)
         return self.gateway.call(place, "m", asked, **more).text
+
+    def make_gateway(self, **seconds: float) -> Gateway:
+        """One that tries again at once, and waits long for an answer, unless it is told otherwise."""
+        given = {"retry_seconds": 0.02, "read_seconds": 60.0, **seconds}
+        return Gateway(self.store, 0.0, lambda: self.stopping, **given)
 
     @property
     def account(self) -> Account:
@@ -166,6 +170,9 @@ def test_a_call_that_was_answered_is_never_sent_again(at_desk, provider):
 @pytest.mark.parametrize("does", ["broken", "silent", "billed 429", "billed 500"])
 def test_what_may_have_cost_money_is_charged_whole_and_asked_again(at_desk, provider, does):
     desk = at_desk(max_model_requests=3)
+    if does == "silent":
+        provider.silent_seconds = 60.0
+        desk.gateway = desk.make_gateway(read_seconds=1.5)
     provider.behave = doing(does, does, "answer")
     assert desk.ask() == "42"
     assert [call.status for call in desk.calls] == ["uncertain", "uncertain", "answered"]
@@ -338,11 +345,11 @@ def test_a_server_that_stops_tries_no_more(at_desk, provider):
         return "billed 500"
 
     provider.behave = stop
-    desk.gateway = Gateway(desk.store, 0.0, lambda: desk.stopping, retry_seconds=60)
+    desk.gateway = desk.make_gateway(retry_seconds=600)
     began = time.monotonic()
     with pytest.raises(Interrupted):
         desk.ask()
-    assert time.monotonic() - began < 20, "the pause before the next attempt ends at once"
+    assert time.monotonic() - began < 200, "the pause before the next attempt ends at once"
     assert len(provider.requests) == 1
 
 
@@ -359,7 +366,8 @@ def asks(count: int) -> list[Ask]:
 
 
 def test_a_student_that_fails_now_and_then_leaves_tasks_without_an_answer(tmp_path, provider):
-    provider.behave = lambda body: "401" if len(provider.requests) % 5 == 4 else "answer"
+    numbers = count(1)  # each request takes one, though many come at once
+    provider.behave = lambda body: "answer" if next(numbers) % 5 else "401"
     with student_at(tmp_path, provider) as (student, answers):
         student.generate(model_ref(), asks(30), answers.extend, lambda: False)
     silent = [one for one in answers if one.text is None]

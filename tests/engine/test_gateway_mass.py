@@ -39,6 +39,8 @@ MIX = {  # what the provider does with a request, in percent
     "401": 3,
 }
 WORTH, AT_RISK = 420, 1_900  # micro-dollars charged for an attempt, for one in flight at a death
+# Seconds that a call waits for more: with a provider that may be silent, and with one that answers.
+SILENCE, PATIENCE = 1.0, 60.0
 # A life each: killed by itself at a point, or by the provider that has read a request, sent half of
 # an answer, or the whole of one.
 DEATHS = (
@@ -47,7 +49,7 @@ DEATHS = (
 )
 RARE = {"in_charge": 9, "in_release": 30, "before_retry": 9}  # how much rarer they are than calls
 
-pytestmark = pytest.mark.timeout(3600 if LONG else 600)
+pytestmark = pytest.mark.timeout(3600 if LONG else 1200)
 
 
 class Lives:
@@ -75,7 +77,13 @@ class Lives:
         self._write(begin)
 
     def live(
-        self, numbers: range, death: str = "", at: int = 0, at_once: int = 64, long_every: int = 500
+        self,
+        numbers: range,
+        death: str = "",
+        at: int = 0,
+        at_once: int = 64,
+        long_every: int = 500,
+        seconds: float = SILENCE,
     ) -> int:
         """One life that makes these calls, or dies on the way; its exit code."""
         by_itself = death in calls.crash.POINTS
@@ -84,7 +92,7 @@ class Lives:
             "numbers": list(numbers),
             "crash_at": f"{death}#{at}" if by_itself else "",
             "at_once": at_once,
-            "seconds": 0.4,
+            "seconds": seconds,
             "words": 2 * LONG_ABOVE,
             "long_every": long_every,
         }
@@ -145,7 +153,7 @@ def provider() -> Iterator[FakeProvider]:
         return Random(f"{words}|{seen[words]}").choices([*MIX], [*MIX.values()])[0]
 
     with FakeProvider(behave, cached=lambda tokens: tokens // 3) as one:
-        one.silent_seconds = 1.0
+        one.silent_seconds = 1.2 * SILENCE
         yield one
 
 
@@ -239,7 +247,7 @@ def test_a_provider_that_bills_more_than_was_allowed_is_stopped_at_once(tmp_path
 
     with FakeProvider(behave) as provider:
         with Lives(tmp_path, provider, max_model_cost_usd=1) as lives:
-            assert lives.live(range(200), at_once=16) == 0
+            assert lives.live(range(200), at_once=16, seconds=PATIENCE) == 0
             account = lives.recover()
         assert 1 <= provider.did["too long"] <= 16, "at most the calls in flight"
         assert lives.ended["violated"] >= 150
@@ -262,7 +270,7 @@ def test_near_the_end_calls_go_one_at_a_time_and_a_breach_costs_one_call(tmp_pat
 
     with FakeProvider(behave, say=lambda body: "x" * 240) as provider:
         with Lives(tmp_path, provider, max_model_cost_usd=0.4) as lives:
-            assert lives.live(range(600), at_once=16) == 0
+            assert lives.live(range(600), at_once=16, seconds=PATIENCE) == 0
         assert max(at_work) > 1, "with plenty left, calls go side by side"
         assert provider.did["too long"] == 1
         assert provider.billed <= 400_000 + 3 * 64 * 22

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,6 +80,7 @@ class Stand:
     closed: str | None = None
     full: bool = False  # the disk, so that nothing can be written
     ending: bool = False
+    came: set[threading.Thread] = field(default_factory=set)  # who asked whether it is ending
 
     def __post_init__(self) -> None:
         self.gate.set()
@@ -90,13 +91,17 @@ class Stand:
                 end=self._ended,
                 why_not=lambda base: self.closed,
                 told=self._told,
-                stop=lambda: self.ending,
+                stop=self._stops,
             )
         )
 
     def _make(self, base: ModelRef) -> Twin:
         self.made.append(Twin(self.gate, self.fails))
         return self.made[-1]
+
+    def _stops(self) -> bool:
+        self.came.add(threading.current_thread())
+        return self.ending
 
     def _told(self, seat: Seat) -> None:
         self._written()
@@ -118,10 +123,14 @@ class Stand:
         return self.hosts.states().get("b", "asleep")
 
     def wait(self, state: str) -> None:
-        deadline = time.monotonic() + 10
-        while self.state() != state:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_for(lambda: self.state() == state)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def both(stand: Stand) -> list[Any]:
@@ -138,11 +147,10 @@ def both(stand: Stand) -> list[Any]:
     callers = [threading.Thread(target=call) for _ in range(2)]
     for caller in callers:
         caller.start()
-    stand.wait("waking")
-    time.sleep(0.1)
+    wait_for(lambda: stand.came.issuperset(callers))  # and each waits for the one start
     stand.gate.set()
     for caller in callers:
-        caller.join(10)
+        caller.join(60)
     return found
 
 
@@ -217,7 +225,7 @@ def test_making_room_waits_for_the_answer_under_way() -> None:
         making.start()
         stand.wait("closing")
         assert stand.made[0].up
-    making.join(10)
+    making.join(60)
     assert not stand.made[0].up and stand.state() == "asleep"
 
 
@@ -272,7 +280,7 @@ def test_who_waits_for_a_start_while_the_server_ends_is_told_so() -> None:
     caller = threading.Thread(target=call)
     caller.start()
     stand.ending = True
-    caller.join(10)
+    caller.join(60)
     assert isinstance(found[0], EndpointNotReady) and "server is ending" in str(found[0])
 
 

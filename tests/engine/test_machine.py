@@ -54,6 +54,7 @@ def test_the_machine_is_shown_with_its_memory_and_a_run_ahead_with_its_need(tmp_
 def narrow(tmp_path, monkeypatch):
     """A machine of 24 GB of which 3 GB are free, with a run on the embedded model."""
     monkeypatch.setattr(spots, "memory", lambda: (24 * GB, 3 * GB))
+    monkeypatch.setattr(spots, "PATIENCE", 60.0)
     with instance(tmp_path) as pawl:
         pawl.start("carry-1", **REAL)
         machine = Machine(pawl.store, pawl.home, LIBRARY, "cpu")
@@ -233,6 +234,7 @@ def card(tmp_path, monkeypatch, free_mib):
     tool.write_text(f"#!/bin/sh\ncase $1 in *gpu=*) echo '{line}';; esac\n")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr("engine.cards.SECONDS", 60.0)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 

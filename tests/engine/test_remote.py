@@ -26,7 +26,7 @@ PRICE = {
 }
 
 
-def near(provider: FakeProvider, seconds: float = 5.0) -> RemoteModel:
+def near(provider: FakeProvider, seconds: float = 60.0) -> RemoteModel:
     return RemoteModel(
         name="m", base_url=provider.base_url, api_key="k", local=True, read_seconds=seconds
     )
@@ -78,8 +78,10 @@ def test_without_a_usage_record_nobody_knows_the_cost():
     ],
 )
 def test_a_failure_says_whether_it_may_have_cost_money(does, free, retry, says):
+    seconds = 0.5 if does == "silent" else 60.0
     with FakeProvider(lambda _: does) as provider, pytest.raises(RemoteFailed) as failed:
-        complete(near(provider, seconds=0.5), ASKED, max_tokens=16)
+        provider.silent_seconds = 60.0
+        complete(near(provider, seconds), ASKED, max_tokens=16)
     assert (failed.value.free, failed.value.retry) == (free, retry)
     assert says in str(failed.value)
     assert provider.did == {does: 1}, "sent once"
@@ -95,6 +97,7 @@ def test_far_more_than_was_allowed_is_cut_off_and_said():
 def test_signs_of_life_do_not_hold_a_call_for_ever(monkeypatch):
     monkeypatch.setattr(remote, "WHOLE_SECONDS", 0.5)
     with FakeProvider(lambda _: "only comments") as provider, pytest.raises(RemoteFailed) as failed:
+        provider.silent_seconds = 60.0
         complete(near(provider), ASKED, max_tokens=16)
     assert "too slow in all" in str(failed.value)
     assert not failed.value.free

@@ -249,7 +249,7 @@ class Runs(RuleBasedStateMachine):
             seen[one.status] += 1
 
 
-@pytest.mark.timeout(7200 if LONG else 900)
+@pytest.mark.timeout(7200 if LONG else 1800)
 def test_the_model_agrees_whatever_is_asked_and_whenever_the_server_dies():
     run_state_machine_as_test(
         Runs,

@@ -25,6 +25,7 @@ from engine.timetable import (
     why_not_now,
     why_waits,
 )
+from tests.engine.stepwise import standing
 from tests.instance import OWNER, Instance, instance
 from tests.server.process import SMALL
 
@@ -112,7 +113,8 @@ def test_a_run_rests_until_a_device_that_is_not_here_is_mended(tmp_path):
         assert run.state == "paused"
         put(pawl.store, "train_device", "")
         pawl.service.control(OWNER, "r", "resume")
-        assert wait_until(pawl, "r", "round 1").state == "running"
+        with standing(pawl, "r", "after_round_begin") as run:
+            assert (run.state, run.round) == ("running", 1)
 
 
 # By the hours that are set
@@ -142,21 +144,23 @@ def test_no_run_begins_in_quiet_hours_and_it_goes_on_by_itself(tmp_path):
         put(pawl.store, "quiet_hours", closed_now())
         pawl.start("night", rounds=1, limits=SMALL)
         pawl.start("dry", dry_run=True, rounds=1, limits=SMALL)
-        assert wait_until(pawl, "dry", "prepare").state == "running"  # it uses no device
-        waiting = pawl.service.run_detail(OWNER, "night")
-        assert waiting.state == "starting"
-        assert waiting.reason.endswith(", when quiet_hours are over")
-        device = pawl.service.device(OWNER)
-        assert [wait.run for wait in device.waits] == ["night"] and device.waiting == []
+        with standing(pawl, "dry", "after_round_begin") as dry:
+            assert dry.state == "running"  # it uses no device
+            waiting = pawl.service.run_detail(OWNER, "night")
+            assert waiting.state == "starting"
+            assert waiting.reason.endswith(", when quiet_hours are over")
+            device = pawl.service.device(OWNER)
+            assert [wait.run for wait in device.waits] == ["night"] and device.waiting == []
         put(pawl.store, "quiet_hours", "")
-        assert wait_until(pawl, "night", "round 1").state == "running"
+        with standing(pawl, "night", "after_round_begin") as night:
+            assert night.state == "running"
 
 
 def test_the_round_under_way_ends_and_the_next_waits_until_the_hours_open(tmp_path):
     with instance(tmp_path) as pawl:
         pawl.start("r", rounds=2, limits=SMALL)
-        wait_until(pawl, "r", "round 1")
-        put(pawl.store, "quiet_hours", closed_now())
+        with standing(pawl, "r", "after_round_begin"):
+            put(pawl.store, "quiet_hours", closed_now())
         run = wait_until(pawl, "r", "when quiet_hours are over")
         assert run.state == "running" and [one.outcome for one in run.rounds] == ["completed"]
         with pawl.store.read() as session:
@@ -187,7 +191,7 @@ def put(store: Store, name: str, value: str) -> None:
 
 def wait_until(pawl: Instance, run: str, words: str) -> RunDetail:
     """The run once its reason, or what it does, has these words in it."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         pawl.engine.tick()
         found = pawl.service.run_detail(OWNER, run)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,15 @@ from data.tables import User as Person
 from tests import sample_run
 
 PORT = 8710
+PATIENCE = 30.0  # seconds; a thread that reads or writes may take long on a busy machine
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever looks for something on a page looks again for so long, unless told how often."""
+    for name, pause in (("should_see", 0.1), ("should_not_see", 0.05)):
+        look = partialmethod(getattr(User, name), retries=int(PATIENCE / pause))
+        monkeypatch.setattr(User, name, look)
 
 
 @pytest.fixture
@@ -71,7 +81,7 @@ def texts(user: User) -> list[str]:
         return [label.text for label in ElementFilter(kind=ui.label)]
 
 
-async def until(condition: Callable[[], object], seconds: float = 5) -> None:
+async def until(condition: Callable[[], object], seconds: float = PATIENCE) -> None:
     """Wait for what a handler or a look of the page brings about."""
     for _ in range(int(seconds / 0.05)):
         if condition():

@@ -126,7 +126,7 @@ async def test_stop_says_what_happens_and_is_asked_once(console: User, store: St
     for words in ("The run ends after round 2", "It can be resumed", "can still bill up to $0.06"):
         await console.should_see(words)
     confirm(console)
-    await console.should_see("Stopping", retries=20)
+    await console.should_see("Stopping")
     (control,) = controls(store)
     assert (control.action, control.author) == ("stop", "owner")
     (button,) = console.find(marker="head-stop").elements
@@ -146,7 +146,7 @@ async def test_resume_goes_on_and_the_page_looks_again(console: User, store: Sto
     console.find(marker="head-resume").click()
     await console.should_see("raise that cap with Extend first")
     confirm(console)
-    await console.should_see("Running", retries=20)
+    await console.should_see("Running")
 
     def take_up(session: Any) -> None:
         session.exec(select(Control)).one().status = "done"
@@ -154,7 +154,7 @@ async def test_resume_goes_on_and_the_page_looks_again(console: User, store: Sto
         append(session, CAPPED, "message", "run goes on where it was")
 
     store.write(take_up)
-    await console.should_see("run goes on where it was", retries=45)
+    await console.should_see("run goes on where it was")
 
 
 async def test_extend_sets_rounds_and_raises_caps(console: User, store: Store) -> None:
@@ -166,7 +166,7 @@ async def test_extend_sets_rounds_and_raises_caps(console: User, store: Store) -
     fields["rounds"].value = 6
     fields["max_model_cost_usd"].value = 12.5
     confirm(console)
-    await console.should_see("of $12.50", retries=20)
+    await console.should_see("of $12.50")
     (control,) = controls(store)
     assert (control.action, control.rounds) == ("extend", 6)
     assert control.limits == {"max_model_cost_usd": 12.5}
@@ -192,7 +192,7 @@ async def test_what_the_state_does_not_allow_any_more_is_told(console: User, sto
     await console.should_see("The run ends after round 2")
     store.write(lambda s: move(s, s.get_one(Run, RUNNING), "finished", "5 rounds, 1 promoted"))
     confirm(console)
-    await console.should_see("run arith-carry-2 is finished: there is nothing to stop", retries=10)
+    await console.should_see("run arith-carry-2 is finished: there is nothing to stop")
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ async def test_a_right_taken_away_is_gone_in_the_handler_too(
     if action == "steer":
         console.find(marker="steer-text").type("Now.")
     confirm(console)
-    await console.should_see("owner lacks the capability training.run", retries=10)
+    await console.should_see("owner lacks the capability training.run")
     assert (controls(store), steers(store)) == ([], before)
 
 
@@ -226,7 +226,7 @@ async def test_the_menu_of_a_row_offers_what_its_run_allows(console: User) -> No
 async def test_a_run_is_stopped_from_its_row(console: User, store: Store) -> None:
     await console.open("/")
     console.find(ui.table).trigger("act", {"action": "stop", "run": RUNNING})
-    await console.should_see("Stop arith-carry-2?", retries=10)
+    await console.should_see("Stop arith-carry-2?")
     confirm(console)
     await until(lambda: controls(store))
     (table,) = console.find(ui.table).elements
@@ -237,5 +237,5 @@ async def test_a_forged_row_event_does_nothing(console: User, store: Store) -> N
     await console.open("/")
     console.find(ui.table).trigger("act", {"action": "steer", "run": RUNNING})
     console.find(ui.table).trigger("act", {"action": "stop", "run": "../../other"})
-    await console.should_see("there is no run ../../other", retries=10)
+    await console.should_see("there is no run ../../other")
     assert controls(store) == []

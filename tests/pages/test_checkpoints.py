@@ -50,7 +50,7 @@ async def test_a_simulated_checkpoint_says_so_and_is_not_deployed(laid: User, st
     laid.find(ui.table).trigger("act", {"action": "deploy", "key": SECOND})
     await laid.should_see("Deploy arith-carry-1/candidate-2?")
     confirm(laid)
-    await laid.should_see("arith-carry-1/candidate-2 is simulated", retries=20)
+    await laid.should_see("arith-carry-1/candidate-2 is simulated")
     await laid.should_not_see("tinker://")
 
 
@@ -69,7 +69,8 @@ async def test_a_removal_is_told_before_it_happens(laid: User, store: Store) -> 
 
     await until(gone)
     await until(lambda: SECOND not in [row["key"] for row in rows(laid)])
-    assert not (store.path.parent / "checkpoints" / "9f3e2c0ffee").exists()
+    folder = store.path.parent / "checkpoints" / "9f3e2c0ffee"
+    await until(lambda: not folder.exists())
 
 
 async def test_all_that_lose_the_weights_are_named_and_a_job_says_that_they_were_deleted(
@@ -96,7 +97,7 @@ async def test_a_checkpoint_is_deployed_beside_its_base(laid: User, store: Store
     laid.find(ui.table).trigger("act", {"action": "deploy", "key": SECOND})
     await laid.should_see("Deploy arith-carry-1/base too")
     confirm(laid)
-    await laid.should_see("Compare with", retries=20)
+    await laid.should_see("Compare with")
     with store.read() as session:
         jobs = session.exec(select(Job).where(Job.type == "inference")).all()
     assert sorted(job.spec["version"] for job in jobs) == [

@@ -1,6 +1,7 @@
 """Deployed versions: their list and states, what is done with them, the chat side by side."""
 
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -55,10 +56,10 @@ def answer(user: User, job: str) -> list[str]:
 
 
 async def ask(user: User, question: str) -> None:
-    await user.should_see(marker="send", retries=30)  # hidden until the last answer has ended
+    await user.should_see(marker="send")  # hidden until the last answer has ended
     user.find(marker="question").type(question)
     user.find(marker="send").click()
-    await user.should_see(marker="answer-e-tuned", retries=30)
+    await user.should_see(marker="answer-e-tuned")
 
 
 async def test_nothing_deployed_says_what_to_do(console: User) -> None:
@@ -191,6 +192,26 @@ async def test_a_chat_remembers_when_it_is_asked_to(deployed: User, parrot: Parr
         "assistant",
         "user",
     ]
+
+
+async def test_an_answer_that_ends_while_the_page_looks_is_shown_whole(
+    deployed: User, parrot: Parrot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pages.chat_turn import Turn  # dropped from sys.modules between tests
+
+    refresh, looks = Turn.refresh, iter(range(10**6))
+
+    def look_as_it_ends(turn: Turn) -> None:
+        refresh(turn)
+        while next(looks) and not turn.over:  # the first one draws it
+            time.sleep(0.01)
+
+    monkeypatch.setattr(Turn, "refresh", look_as_it_ends)
+    parrot.pace, parrot.says = 0.02, {TUNED: "so " * 40 + "42", BASE: WRONG}
+    await deployed.open("/inference/e-tuned")
+    await ask(deployed, "17 + 25 = ?")
+    await until(lambda: answer(deployed, "e-tuned")[-1].startswith("287 tokens"))
+    assert answer(deployed, "e-tuned")[1].endswith(" 42")
 
 
 async def test_cancel_ends_both_answers(deployed: User, parrot: Parrot) -> None:

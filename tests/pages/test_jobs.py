@@ -12,7 +12,7 @@ from data.events import append
 from data.job_places import log_name
 from data.store import Store
 from data.tables import Control, Job, Live, now
-from tests.pages.conftest import demote, texts, until
+from tests.pages.conftest import PATIENCE, demote, texts, until
 
 ROW = '{"messages": [{"role": "user", "content": "2 + 3 = ?"}], "completion": "5"}'
 HAND: dict[str, Any] = {
@@ -101,8 +101,12 @@ async def test_a_loops_job_is_stopped_with_its_run(console: User, store: Store) 
 
     await until(asked)
     assert asked() == [("arith-carry-2", "stop")]
-    words = {row["key"]: row["word"] for row in rows(console)}
-    assert words["arith-carry-2-r2"] == "cancelling"
+
+    def word() -> str:
+        words = {row["key"]: row["word"] for row in rows(console)}
+        return str(words["arith-carry-2-r2"])
+
+    await until(lambda: word() == "cancelling")
 
 
 async def test_a_job_of_a_loop_shows_scores_log_and_the_way_to_its_run(
@@ -115,7 +119,7 @@ async def test_a_job_of_a_loop_shows_scores_log_and_the_way_to_its_run(
         append(session, "arith-carry-2", "message", "nearly there")
 
     store.write(go_on)
-    await console.should_see("nearly there", retries=60)
+    await console.should_see("nearly there")
     told = [said for said in texts(console) if said.endswith("there")]
     assert told == ["nearly there", "halfway there"]
     await console.open("/jobs/arith-carry-1-r1")
@@ -181,7 +185,7 @@ async def test_rows_are_counted_and_trained_by_hand(console: User, store: Store)
     await console.should_see("2 rows")
     await console.should_see("of whose 2 rows the first is shown")
     console.find(marker="save-request").click()
-    saved = await console.download.next()
+    saved = await console.download.next(timeout=PATIENCE)
     assert len(json.loads(saved.content)["spec"]["data"]["rows"]) == 2
     (alpha,) = console.find(marker="field-lora.alpha").elements
     assert isinstance(alpha, ui.number)
@@ -194,7 +198,7 @@ async def test_rows_are_counted_and_trained_by_hand(console: User, store: Store)
     assert isinstance(suite, ui.select)
     suite.value = "arith"
     console.find(marker="train").click()
-    await console.should_see("Training, train by hand", retries=20)
+    await console.should_see("Training, train by hand")
     with store.read() as session:
         (job,) = session.exec(select(Job).where(Job.run == None)).all()
     assert (job.spec["rows"], job.spec["lora"]["alpha"]) == (2, 32)

@@ -141,7 +141,7 @@ async def test_a_project_without_runs_says_how_to_start(empty: User) -> None:
 async def test_one_click_starts_the_demo(empty: User, store: Store) -> None:
     await empty.open("/")
     empty.find("Run the demo").click()
-    await empty.should_see("Jobs of this run", retries=10)
+    await empty.should_see("Jobs of this run")
     with store.read() as session:
         (run,) = session.exec(select(Run)).all()
     assert (run.state, run.actor, run.rounds_target) == ("starting", "owner", 2)
@@ -175,7 +175,7 @@ async def test_a_right_taken_away_after_the_page_was_opened_is_gone(
 async def test_a_new_run_appears_by_itself(empty: User, store: Store) -> None:
     await empty.open("/")
     store.write(sample_run.simulated_run)
-    await empty.should_see("1–1 of 1", retries=45)
+    await empty.should_see("1–1 of 1")
 
 
 async def test_a_stranger_sees_nothing(console: User, access: Access) -> None:

@@ -14,7 +14,7 @@ from data.store import Store
 from data.tables import ApiKey, Project
 from tests.pages.conftest import texts, until
 
-HELD_SECONDS = 3.0
+HELD_SECONDS = 60.0  # as long as a page that waited for the writer would stand still
 
 
 @asynccontextmanager
@@ -49,7 +49,7 @@ async def test_a_new_key_is_made_while_the_pages_go_on(empty: User, store: Store
     empty.find(ui.input).type("nightly")
     async with busy_writer(store):
         empty.find(marker="confirm").click()
-    await empty.should_see("shown this once", retries=10)
+    await empty.should_see("shown this once")
 
 
 async def test_a_key_is_revoked_while_the_pages_go_on(empty: User, store: Store) -> None:
@@ -58,7 +58,7 @@ async def test_a_key_is_revoked_while_the_pages_go_on(empty: User, store: Store)
     empty.find("Revoke").click()
     async with busy_writer(store):
         empty.find(marker="confirm").click()
-    await empty.should_see("Revoked", retries=10)
+    await empty.should_see("Revoked")
 
 
 async def test_a_person_is_added_while_the_pages_go_on(empty: User, store: Store) -> None:

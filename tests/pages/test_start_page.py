@@ -53,7 +53,7 @@ async def test_a_run_starts_as_the_form_says(console: User, store: Store) -> Non
     start.click()
     start.click()
     await until(lambda: "carry-night-1" in runs(store))
-    await console.should_see("Jobs of this run", retries=20)
+    await console.should_see("Jobs of this run")
     run = runs(store)["carry-night-1"]
     assert (run.brief, run.rounds_target, run.seed) == (said["brief"], 4, 7)
     assert run.limits == {"max_model_cost_usd": 2.5, "max_model_requests": 40}
@@ -136,14 +136,14 @@ async def test_a_right_taken_away_is_gone_when_starting(console: User, store: St
     field(console, "brief").value = "Learn."
     demote(store)
     console.find(marker="start").click()
-    await console.should_see("owner lacks the capability training.run", retries=10)
+    await console.should_see("owner lacks the capability training.run")
     assert set(runs(store)) == before
 
 
 async def test_the_list_leads_to_the_form(console: User) -> None:
     await console.open("/")
     console.find("Start a run").click()
-    await console.should_see("The same from a terminal", retries=10)
+    await console.should_see("The same from a terminal")
 
 
 FIELDS = {

@@ -8,6 +8,8 @@ import pytest
 from engine.sandbox.docker_engine import DockerEngine, SandboxUnavailable
 from engine.sandbox.pool import Case, Outcome, WarmPool
 
+PATIENCE = 30.0  # seconds for what ends by itself, on a machine that is busy with other things
+
 
 @pytest.fixture(scope="session")
 def docker_engine() -> Iterator[DockerEngine]:
@@ -29,11 +31,11 @@ def pool(docker_engine: DockerEngine) -> Iterator[WarmPool]:
     warm.close()
 
 
-def call(code: str, *inputs: tuple, entry: str = "f", seconds: float = 3.0) -> Case:
+def call(code: str, *inputs: tuple, entry: str = "f", seconds: float = PATIENCE) -> Case:
     """A case that calls `f` once without arguments, or once for each tuple of them."""
     return Case(code=code, entry=entry, inputs=inputs or ((),), seconds=seconds)
 
 
-def run(pool: WarmPool, code: str, *inputs: tuple, seconds: float = 3.0) -> Outcome:
+def run(pool: WarmPool, code: str, *inputs: tuple, seconds: float = PATIENCE) -> Outcome:
     """The outcome of such a case."""
     return pool.run(call(code, *inputs, seconds=seconds))

@@ -200,9 +200,12 @@ def engine_of_the_host():
     import os
     for name in os.listdir("/proc"):
         if name.isdigit():
-            with open(f"/proc/{{name}}/comm") as file:
-                if file.read().strip() == "dockerd":
-                    return int(name)
+            try:
+                with open(f"/proc/{{name}}/comm") as file:
+                    if file.read().strip() == "dockerd":
+                        return int(name)
+            except OSError:  # it has ended meanwhile
+                continue
     raise ProcessLookupError
 
 def probe():

@@ -18,6 +18,7 @@ from engine.types import Family, Task, Verdict
 from engine.verdicts import Verdicts
 from recipes.domains import DOMAINS
 from recipes.external import EXTERNAL
+from tests.sandbox.conftest import PATIENCE
 
 CODE = DOMAINS["code"]
 EACH = 5  # tasks of a family
@@ -28,9 +29,11 @@ every_family = pytest.mark.parametrize("family", CODE.families, ids=lambda famil
 @pytest.fixture(scope="module")
 def judges(docker_engine: DockerEngine) -> Iterator[Verdicts]:
     """Verdicts from as many sandboxes as there are cores."""
-    one = Verdicts(b"one run", f"test-{uuid.uuid4().hex[:8]}")
-    yield one
-    one.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "SECONDS", PATIENCE)
+        one = Verdicts(b"one run", f"test-{uuid.uuid4().hex[:8]}")
+        yield one
+        one.close()
 
 
 def tasks_of(family: Family, count: int = EACH) -> list[Task]:

@@ -17,7 +17,7 @@ from engine.sandbox.judge import judge
 from engine.sandbox.one_shot import run_once
 from engine.sandbox.owner import mark
 from engine.sandbox.pool import WarmPool
-from tests.sandbox.conftest import call
+from tests.sandbox.conftest import PATIENCE, call
 from tests.sandbox.door import Door
 from tests.sandbox.test_leavings import LEAVINGS
 from tests.sandbox.test_reaper import GONE
@@ -149,12 +149,12 @@ def test_a_container_that_is_held_still_from_outside_costs_no_verdict(
     pool = WarmPool(engine, 1)
     pool.run(call("def f():\n    return 1"))
     with ThreadPoolExecutor(1) as threads:
-        case = call("import time\ndef f():\n    time.sleep(0.8)\n    return 1", seconds=1.5)
+        case = call("import time\ndef f():\n    time.sleep(2)\n    return 1", seconds=8)
         held = threads.submit(pool.run, case)
         time.sleep(0.3)
         for one in engine._client.api.containers(filters={"label": "instance=test-held"}):
             engine._client.api.pause(one["Id"])
-        assert judge(held.result(30), [1]).score == 1.0
+        assert judge(held.result(90), [1]).score == 1.0
     pool.close()
     engine.close()
 
@@ -172,9 +172,14 @@ def test_an_engine_that_dies_in_the_middle_of_a_case_gives_no_score_and_serves_w
         case = call("import time\ndef f():\n    time.sleep(60)", seconds=90)
         warm = threads.submit(pool.run, case)
         once = threads.submit(run_once, engine, ["sleep", "60"], b"", 90.0)
-        time.sleep(2)
+        mine = {"label": f"instance={mark(tmp_path)}-{GONE}-1", "status": "running"}
+        deadline = time.monotonic() + PATIENCE
+        while len(docker_engine._client.api.containers(filters=mine)) < 2:
+            assert time.monotonic() < deadline, "both are up"
+            time.sleep(0.1)
+        time.sleep(1)  # the case is with its container by now
         door.shut()
-        outcome, loss = warm.result(20), once.exception(20)
+        outcome, loss = warm.result(60), once.exception(60)
     verdict = judge(outcome, [None])
     assert verdict.score is None and verdict.reason == "sandbox_lost"
     assert "Docker engine failed" in str(outcome.why)

@@ -43,7 +43,7 @@ def sleepers(tmp_path_factory: pytest.TempPathFactory, tiny: ModelRef) -> Iterat
     try:
         server.start_run(run="live", preset="smoke", base_model="tiny")
         server.start_run(run="dry", dry_run=True, limits=SMALL, rounds=1)
-        server.wait_for(select(Live).where(Live.run == "live", col(Live.done) > 0), 60)
+        server.wait_for(select(Live).where(Live.run == "live", col(Live.done) > 0), 180)
         server.wait_for(select(ModelCall), 60)
         pids = [server.process.pid, *server.children()]
         for pid in pids:

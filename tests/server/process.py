@@ -51,14 +51,14 @@ class Server:
         self.url = self._wait_for_url()
 
     def _wait_for_url(self) -> str:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             note = self.home.server()
             if note and note["pid"] == self.process.pid and is_listening(note["url"]):
                 return str(note["url"])
             assert self.process.poll() is None, self.log.read_text()
             time.sleep(0.05)
-        raise AssertionError(f"no server after 60 s: {self.log.read_text()}")
+        raise AssertionError(f"no server after 120 s: {self.log.read_text()}")
 
     def start_run(self, **fields: Any) -> str:
         """Start a run as the owner."""
@@ -93,7 +93,7 @@ class Server:
         self.process.kill()
         self.process.wait()
 
-    def terminate(self, seconds: float = 20) -> int:
+    def terminate(self, seconds: float = 40) -> int:
         """SIGTERM; the exit code."""
         self.process.terminate()
         return self.process.wait(seconds)
@@ -103,7 +103,7 @@ class Server:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
-                self.process.wait(25)
+                self.process.wait(60)
             except subprocess.TimeoutExpired:
                 self.kill()
 
@@ -130,7 +130,7 @@ def status_with(url: str, key: str) -> int:
     """What a request with this key is answered; 404 is what an unknown path gives to the known."""
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {key}"})
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         error.close()

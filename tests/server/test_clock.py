@@ -9,6 +9,7 @@ from sqlmodel import select
 
 from data.tables import Account, Lease, Run, Step
 from tests.server.process import SMALL, Server
+from tests.stopwatch import Stopwatch
 
 JUMPS = {"back-an-hour": "-1h", "year-2200": "@2200-01-01 00:00:00", "home-again": "+0"}
 
@@ -44,27 +45,27 @@ class Clock:
         aside.replace(self._file)
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_the_loop_goes_on_through_every_jump_and_memory_stays_flat(tmp_path):
     clock = Clock(tmp_path)
     began = time.monotonic()
     server = Server(tmp_path / "home", **clock.environment)
     try:
         server.start_run(run="under-way", preset="sim", limits=SMALL, rounds=2)
-        server.wait_for(select(Step).where(Step.step == "diagnose"), 30)
+        server.wait_for(select(Step).where(Step.step == "diagnose"), 90)
         before = memory_kib(server)
         for name, moment in JUMPS.items():
             clock.set(moment)
             time.sleep(2.5)  # the timer has slept by the new clock
-            asked = time.monotonic()
+            watch = Stopwatch()
             server.start_run(run=name, dry_run=True, limits=SMALL, rounds=1)
-            server.wait_for(select(Step).where(Step.run == name), 10)
-            assert time.monotonic() - asked < 5, f"{name}: the engine slept"
+            server.wait_for(select(Step).where(Step.run == name), 60)
+            assert watch.stop() < 20, f"{name}: the engine slept"
         years = {run.id: run.created_at[:4] for run in server.read(select(Run))}
         assert years["year-2200"] == "2200"
         for run in ("under-way", *JUMPS):
             (found,) = server.wait_for(
-                select(Run).where(Run.id == run, Run.state == "finished"), 60
+                select(Run).where(Run.id == run, Run.state == "finished"), 120
             )
             assert found.reason and found.reason.endswith("promoted")
         assert memory_kib(server) - before < 40_000
@@ -74,9 +75,9 @@ def test_the_loop_goes_on_through_every_jump_and_memory_stays_flat(tmp_path):
         assert 0 < sum(lease.active_ms for lease in leases) / 1000 < lived
         for account in server.read(select(Account)):
             assert account.device_ms / 1000 < lived and account.device_reserved == 0
-        asked = time.monotonic()
+        watch = Stopwatch()
         assert server.terminate() == 0
-        assert time.monotonic() - asked < 10
+        assert watch.stop() < 10
     finally:
         server.close()
     assert "Traceback" not in server.log.read_text()

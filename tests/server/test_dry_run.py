@@ -61,7 +61,7 @@ class Dry:
         key = self.server.home.owner_key.read_text().strip()
         asked = urllib.request.Request(self.server.url + path)
         asked.add_header("Authorization", f"Bearer {key}")
-        with urllib.request.urlopen(asked, timeout=20) as answer:
+        with urllib.request.urlopen(asked, timeout=60) as answer:
             return json.loads(answer.read())
 
     def sum(self, run: str, column: Any, *where: Any) -> int:
@@ -95,7 +95,7 @@ def dry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dry]:
         one.el(*start, CAPPED, *said, "--max-model-cost-usd", "0.0005")
         one.followed = one.el("job", "run", "live", RUN, "--follow")
         one.seconds = time.monotonic() - began
-        server.wait_for(select(Run).where(Run.id == CAPPED, Run.state == "stopped"), 30)
+        server.wait_for(select(Run).where(Run.id == CAPPED, Run.state == "stopped"), 120)
         yield one
     finally:
         server.close()

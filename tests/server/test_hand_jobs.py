@@ -14,6 +14,7 @@ from data.tables import Evaluation, Job, Lease, Sample, TrainPoint
 from engine.models.registry import EMBEDDED
 from engine.types import ModelRef
 from tests.server.process import Server, is_running
+from tests.stopwatch import seconds_until
 from tests.worker.tiny_loop import lay_model
 
 ASKED = {"role": "system", "content": "Reply with the number only."}
@@ -30,9 +31,10 @@ EVALUATE = {
     "families": [{"id": "arith.add_carry"}],
     "max_tokens": 4,
 }
-SPEC = {  # 24 steps, so that there is a middle
+STEPS = 60  # so that there is a middle
+SPEC = {
     "base_model": "tiny",
-    "data": {"rows": ROWS * 12},
+    "data": {"rows": ROWS * 30},
     "lora": {"rank": 4},
     "training": {"batch_size": 20, "seed": 5, "checkpoint_seconds": 0},
     "evaluate": EVALUATE,
@@ -45,7 +47,7 @@ EMBEDDED_SPEC = {
     "evaluate": EVALUATE | {"n": 4},
 }
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +69,7 @@ def ask(server: Server, method: str, path: str, body: object = None) -> Any:
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(server.url + path, data, headers, method=method)
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         return json.load(answer)
 
 
@@ -84,7 +86,7 @@ def points_of(job: str, step: int) -> Any:
 def finish(server: Server, job: str) -> dict[str, Any]:
     """The job once it has ended."""
     over = col(Job.status).in_(("completed", "failed", "cancelled"))
-    server.wait_for(select(Job).where(Job.id == job, over), 120)
+    server.wait_for(select(Job).where(Job.id == job, over), 240)
     found: dict[str, Any] = ask(server, "GET", f"/v1/job/{job}")
     return found
 
@@ -95,27 +97,25 @@ def test_a_training_that_was_killed_ends_like_one_that_was_not(servers: list[Ser
     workers = servers[0].children()
     assert workers
     servers[0].kill()
-    died = time.monotonic()
-    while any(is_running(pid) for pid in workers):
-        assert time.monotonic() - died < 5, "the worker outlived its server"
-        time.sleep(0.05)
+    assert seconds_until(lambda: not any(is_running(pid) for pid in workers)) < 5
+    told = max(point.step for point in servers[0].read(points_of(job, 4)))
     servers.append(Server(servers[0].home.path))
     server = servers[1]
     killed = finish(server, job)
     assert killed["status"] == "completed", killed
     (row,) = server.read(select(Job).where(Job.id == job))
     training = row.result["training"]
-    assert training["resumed_from"] >= 3 and training["steps"] == 24
+    assert training["resumed_from"] >= 3 and training["steps"] == STEPS
     log = ask(server, "GET", f"/v1/job/{job}/logs?tail=200")
     said = [line["content"] for line in log["items"]]
     assert log["eof"] and any("goes on where it was" in text for text in said)
     steps = {int(line["id"][1:]): line["at"] for line in log["items"] if line["id"][0] == "t"}
     (on,) = [line["at"] for line in log["items"] if "goes on where it was" in line["content"]]
     done = training["resumed_from"]
-    lost = set(range(1, 25)) - set(steps)
-    assert lost <= {done - 1, done}, "a kill may lose the newest alone"
-    assert list(steps) == sorted(steps) and steps[24] <= log["items"][-1]["at"]
-    assert steps[max(n for n in steps if n <= done)] < on < steps[done + 1]
+    lost = set(range(1, STEPS + 1)) - set(steps)
+    assert lost <= set(range(told + 1, done + 1)), "a kill may lose the newest alone"
+    assert list(steps) == sorted(steps) and steps[STEPS] <= log["items"][-1]["at"]
+    assert steps[max(n for n in steps if n <= done)] < on <= steps[done + 1]
     assert not (job_folder(server.home, job) / "train").exists()
 
     whole = submit(server, SPEC)
@@ -151,5 +151,5 @@ def test_a_stop_ends_it_at_its_next_step(servers: list[Server]) -> None:
     asked = time.monotonic()
     ended = finish(server, job)
     assert ended["status"] == "cancelled" and ended["reason"].startswith("stopped by ")
-    assert time.monotonic() - asked < 30
+    assert time.monotonic() - asked < 60  # all of its steps would take minutes
     assert not (job_folder(server.home, job) / "train").exists()

@@ -5,7 +5,6 @@ With a tiny model; `--long` does the same with the embedded one.
 
 import os
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from data.tables import Evaluation, Round, Run, Sample, Step, TrainPoint, Versio
 from engine.models.registry import EMBEDDED
 from engine.types import ModelRef
 from tests.server.process import Server, is_running
+from tests.stopwatch import Stopwatch, seconds_until
 from tests.worker.tiny_loop import lay_model
 
 ENDED = ("finished", "failed", "stopped")
@@ -99,15 +99,12 @@ def test_a_server_killed_in_the_middle_is_carried_on_by_the_next_one(server, gol
     workers = server[0].children()
     assert workers
     server[0].kill()
-    died = time.monotonic()
-    while any(is_running(pid) for pid in workers):
-        assert time.monotonic() - died < 5, "the worker outlived its server"
-        time.sleep(0.05)
+    assert seconds_until(lambda: not any(is_running(pid) for pid in workers)) < 5
     before = {step.id for step in server[0].read(select(Step))}
-    restarted = time.monotonic()
+    watch = Stopwatch()
     server.append(Server(server[0].home.path))
-    server[1].wait_for(select(Step).where(col(Step.id).not_in(before)), 10)
-    assert time.monotonic() - restarted < 10
+    server[1].wait_for(select(Step).where(col(Step.id).not_in(before)), 60)
+    assert watch.stop() < 10
     assert finish(server[1]).state == "finished"
     assert outcome(server[1]) == golden[1]
     done = [(s.round, s.step) for s in server[1].read(select(Step)) if s.status == "done"]
@@ -118,7 +115,7 @@ def test_sigterm_in_training_leaves_the_run_resumable_and_no_child(server, golde
     start(server[0])
     server[0].wait_for(AT_WORK["training"], 240)
     workers = server[0].children()
-    assert server[0].terminate(20) == 0
+    assert server[0].terminate() == 0
     assert not any(is_running(pid) for pid in workers)
     left = server[0].run(RUN)
     assert left.state == "paused" and left.reason.startswith("interrupted")

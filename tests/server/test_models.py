@@ -148,7 +148,7 @@ def ask(server: Server, path: str) -> Any:
     key = server.home.owner_key.read_text().strip()
     request.add_header("Authorization", f"Bearer {key}")
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.read().decode()
@@ -164,7 +164,7 @@ def text_of(path: Path) -> str:
 def test_a_run_does_not_start_with_a_model_that_cannot_be_called(
     tmp_path: Path, provider: FakeProvider
 ) -> None:
-    server = Server(tmp_path)
+    server = Server(tmp_path, PAWL_SIM_PACE="0.3")
     try:
         assert "MODEL_KEY" not in os.environ
         worked(tmp_path, *add(provider, "--key-env", "MODEL_KEY", "--local"))

@@ -11,13 +11,13 @@ from tests.server.conftest import ASLEEP, Sleepers
 from tests.server.process import Server
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_a_minute_asleep_neither_loses_nor_doubles_work(sleepers: Sleepers):
     server = sleepers.server
     asleep = sleepers.wake()
     assert asleep >= ASLEEP
     for run in ("live", "dry"):
-        (found,) = server.wait_for(select(Run).where(Run.id == run, Run.state == "finished"), 60)
+        (found,) = server.wait_for(select(Run).where(Run.id == run, Run.state == "finished"), 180)
         assert found.reason == "1 round, 0 promoted"
     check_once(server)
     check_bill(server, time.monotonic() - sleepers.began - asleep)

@@ -33,6 +33,7 @@ from tests.server.deployed import RUN, lay_version
 from tests.server.process import Server
 from tests.serving.plain import plain_answers
 from tests.serving.vllm_lives import cpu_seconds, group_of, soon, vllm_python
+from tests.stopwatch import seconds_until
 from tests.worker.samples import asks, job, messages, never
 
 pytestmark = pytest.mark.timeout(600)
@@ -298,7 +299,7 @@ def test_a_stream_comes_in_pieces_and_its_close_ends_the_generation(
     assert host.pid is not None
     processes = group_of(host.pid)
     stream.close()  # type: ignore[attr-defined]
-    assert soon(lambda: is_idle(processes), 20)
+    assert soon(lambda: is_idle(processes), 60)
 
 
 def is_idle(processes: list[int]) -> bool:
@@ -313,10 +314,10 @@ def test_an_answer_that_nobody_waits_for_ends(host: VllmHost, base: ModelRef) ->
     began = time.monotonic()
     with pytest.raises(HostGone, match="nobody waits"):
         host.ask(base, "completions", long, lambda: time.monotonic() - began > 1.5)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30  # such an answer takes minutes
     assert host.pid is not None
     processes = group_of(host.pid)
-    assert soon(lambda: is_idle(processes), 20)
+    assert soon(lambda: is_idle(processes), 60)
 
 
 def test_an_adapter_is_loaded_once_nobody_is_being_answered(
@@ -329,6 +330,7 @@ def test_an_adapter_is_loaded_once_nobody_is_being_answered(
     load = threading.Thread(target=host.load, args=(adapters[0],))
     late = threading.Thread(target=host.ask, args=(base, "chat/completions", SHORT))
     load.start()
+    assert soon(lambda: host._in_flight._wanting_alone == 1, 60)
     assert not soon(lambda: not load.is_alive(), 1.0)
     late.start()
     assert not soon(lambda: not late.is_alive(), 1.0)  # the load has waited for longer
@@ -366,10 +368,10 @@ def test_a_stop_ends_an_evaluation_under_way(
     long = [replace(ask, max_tokens=4000, temperature=1.0) for ask in thirty_two()[:4]]
     with pytest.raises(Interrupted):
         engine.generate(base, long, lambda batch: None, stop)
-    assert time.monotonic() - looks[-1] < 5
+    assert time.monotonic() - looks[-1] < 30  # such an answer takes minutes
     assert host.pid is not None
     processes = group_of(host.pid)
-    assert soon(lambda: is_idle(processes), 20)
+    assert soon(lambda: is_idle(processes), 60)
 
 
 @pytest.mark.long  # beside other tests a tenth is within the noise
@@ -418,7 +420,7 @@ def test_deployed_versions_answer_by_vllm_of_which_nothing_outlives_a_killed_ser
         assert len(group_of(leader)) >= 3
     finally:
         server.kill()
-    assert soon(lambda: not group_of(leader), 5)
+    assert seconds_until(lambda: not group_of(leader)) < 5
     bystander, info = start_child(["sleep", "600"], tmp_path / "sleep.log")
     with closing(Store(server.home.database)) as store:
         # It has a recorded number, as a process may that came after the one recorded.
@@ -481,7 +483,7 @@ def test_a_higher_rank_has_vllm_started_again_and_the_next_server_ends_what_was_
     assert gap(reading(host, large), before) > 1e-3
     leader = host.pid
     _end_children(store)
-    assert soon(lambda: not group_of(leader) and not host.is_up(), 5)
+    assert seconds_until(lambda: not group_of(leader) and not host.is_up()) < 5
     with pytest.raises(HostGone, match="vllm.log"):
         host.ask(large, "chat/completions", SHORT)
     host.close()

@@ -37,7 +37,10 @@ def cpu_seconds(pids: list[int]) -> float:
     """Processor time that these processes have used."""
     ticks = 0
     for pid in pids:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        try:
+            text = Path(f"/proc/{pid}/stat").read_text()
+        except OSError:  # it has ended
+            continue
         fields = text[text.rindex(")") + 2 :].split()
         ticks += int(fields[11]) + int(fields[12])
     return ticks / os.sysconf("SC_CLK_TCK")

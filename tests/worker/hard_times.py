@@ -4,8 +4,11 @@ Kinds that come again and again: `memory` and `killed` fail while more than two 
 at once, `memory` also while more than forty are answered; `small_disk` asks for no spare room. All
 others befall the second step of a training, or the second token of answers: `sleep` waits, `spin`
 computes without getting anywhere, `stubborn` also ignores the polite signal and has a child of its
-own, `crash` aborts and leaves such a child behind. FOLDER says what they befall by files in it named
-`train` and `generate`: it is over when the file holds "once" and it has happened.
+own, `crash` aborts and leaves such a child behind. Until it befalls, every beat tells of progress,
+so that a busy machine is not taken for a worker that stands still. FOLDER says what they befall by
+files in it named `train` and `generate`: it is over when the file holds "once" and it has happened.
+`patient` is well, and takes its second step when it has been asked to stop, so that a stop finds it
+in training.
 """
 
 import os
@@ -13,10 +16,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 KIND, FOLDER = sys.argv.pop(1), Path(sys.argv.pop(1))
+befallen: list[str] = []
+stop_checks: list[Callable[[], bool]] = []  # of the commands so far
 
 
 def main() -> None:
@@ -27,6 +33,12 @@ def main() -> None:
         checkpoint.SPARE_BYTES = 0
     real = gradients.accumulate
     passes = {"steps": 0, "tokens": 0}
+    real_say, real_stop_check = worker.Worker.say, worker.Worker.stop_check
+
+    def say(self: worker.Worker, word: str, **fields: Any) -> None:
+        if word == "beat" and not befallen:
+            fields["progress"] = time.monotonic_ns()
+        real_say(self, word, **fields)
 
     def accumulate(wrapped: Any, batch: Any, part_rows: int, *rest: Any) -> float:
         import torch
@@ -50,8 +62,14 @@ def main() -> None:
             befall("generate")
         real_advance(loaded, state)
 
+    def stop_check(self: worker.Worker, command: dict[str, Any]) -> Callable[[], bool]:
+        stop_checks.append(real_stop_check(self, command))
+        return stop_checks[-1]
+
     gradients.accumulate = accumulate  # type: ignore[assignment]
     generate._advance = advance
+    worker.Worker.say = say  # type: ignore[method-assign]
+    worker.Worker.stop_check = stop_check  # type: ignore[method-assign]
     worker.main()
 
 
@@ -62,6 +80,11 @@ def befall(work: str) -> None:
         return
     if how.read_text() == "once":
         how.unlink()
+    if KIND == "patient":
+        while not stop_checks[-1]():
+            time.sleep(0.02)
+        return
+    befallen.append(work)
     if KIND in {"stubborn", "crash"}:
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         with open(FOLDER / "grandchildren", "a") as note:

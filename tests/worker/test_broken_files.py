@@ -1,16 +1,20 @@
 """Files cut short anywhere, or gone: the file is named with what to do, and what is whole goes on."""
 
 import shutil
+import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from data.files import verify_manifest
+from engine import resources
 from engine.errors import Interrupted, ModelUnavailable
 from engine.models import lora
 from engine.models.registry import EMBEDDED, ensure_embedded, with_adapter
 from engine.models.weights import load_base
+from engine.models.worker_engine import WorkerEngine
 from engine.types import ModelRef, TrainResult
 from tests.instance import OWNER
 from tests.worker.samples import job, never
@@ -106,11 +110,15 @@ def test_a_broken_checkpoint_is_passed_over_for_the_one_before(
 
 
 def test_the_live_view_says_that_a_checkpoint_was_passed_over(
-    tiny: ModelRef, tmp_path: Path
+    tiny: ModelRef, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with tiny_loop(tmp_path, tiny) as pawl:
-        wait_for(lambda: is_at(pawl, "train"))
-        wait_for(lambda: pawl.service.run_live(OWNER, RUN).loss)
+    command = (sys.executable, "-m", "tests.worker.hard_times", "patient", str(tmp_path))
+    (tmp_path / "train").touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(resources, "WorkerEngine", partial(WorkerEngine, command=command))
+        with tiny_loop(tmp_path, tiny) as pawl:
+            wait_for(lambda: is_at(pawl, "train"))
+            wait_for(lambda: pawl.service.run_live(OWNER, RUN).loss)
     folders = sorted((tmp_path / "runs").glob("*/train-1/step-*"))
     weights = folders[-1] / "state.safetensors"
     weights.write_bytes(weights.read_bytes()[:100])

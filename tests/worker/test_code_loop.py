@@ -9,11 +9,15 @@ import pytest
 
 from data.home import open_home
 from data.tables import Evaluation, Sample, Step, TrainingRow
+from engine import verdicts
 from engine.sandbox.docker_engine import DockerEngine
 from engine.sandbox.owner import instance_of
 from engine.types import ModelRef
 from tests.instance import Instance, instance
-from tests.sandbox.conftest import docker_engine  # noqa: F401  skips where Docker is not there
+from tests.sandbox.conftest import (
+    PATIENCE,
+    docker_engine,  # noqa: F401  skips where Docker is not there
+)
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -29,7 +33,8 @@ def pawl(
     home = tmp_path_factory.mktemp("home")
     shutil.copytree(base.path, open_home(home).models / base.base)
     (home / "precision-cpu.json").write_text('{"precision": "float32"}')
-    with instance(home) as one:
+    with pytest.MonkeyPatch.context() as patch, instance(home) as one:
+        patch.setattr(verdicts, "SECONDS", PATIENCE)
         one.start(RUN, preset="code-smoke", base_model=base.base)
         one.engine.start()
         found = one.wait(RUN, seconds=840)
@@ -74,9 +79,9 @@ def test_each_score_says_how_the_code_was_locked_up(pawl: Instance) -> None:
 def test_no_container_is_left(pawl: Instance) -> None:
     engine = DockerEngine("-")
     mine = {"label": f"instance={instance_of(Path(pawl.home.path))}"}
-    deadline = time.monotonic() + 20  # the pool closes after the run has ended
+    deadline = time.monotonic() + 60  # the pool closes after the run has ended
     try:
-        while left := engine._client.containers.list(all=True, filters=mine):
+        while left := engine._client.api.containers(all=True, filters=mine):
             assert time.monotonic() < deadline, left
             time.sleep(0.2)
     finally:

@@ -28,7 +28,8 @@ def text(found: list[dict[str, Any]]) -> str:
 
 @pytest.mark.parametrize("temperature", [0.0, 0.9], ids=["greedy", "drawn"])
 def test_pieces_are_the_text_that_a_batch_gives(loaded: Loaded, temperature: float) -> None:
-    more = {"messages": CAT, "max_tokens": 24, "temperature": temperature, "seed": 3}
+    # The seed's numbers lie well inside the share of a token; its text ends in half a character.
+    more = {"messages": CAT, "max_tokens": 24, "temperature": temperature, "seed": 21}
     answers: list[Any] = []
     generate(loaded, [Ask(key="a", **more)], answers.extend, never, lambda count: None)
     found = pieces(loaded, **more)

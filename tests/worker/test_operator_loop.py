@@ -14,6 +14,8 @@ from engine.types import ModelRef
 from tests.instance import LIBRARY, OWNER, Instance, instance
 from tests.scripted_operator import ADDITIONS, ASKED, HOW, KEY_ENV, NAME, ScriptedOperator
 
+pytestmark = pytest.mark.timeout(900)
+
 LIMITS = {
     "max_model_cost_usd": 1.0,
     "diag_per_family": 2,
@@ -47,7 +49,7 @@ def steered(
             operator.register(pawl.store)
             models = {"base_model": base.base, "operator_model": NAME}
             pawl.start("r", preset="demo", rounds=2, limits=LIMITS, **models)
-            assert pawl.wait("r", seconds=240).state == "finished"
+            assert pawl.wait("r", seconds=840).state == "finished"
             yield pawl, operator
 
 

@@ -17,8 +17,8 @@ from engine.models.registry import with_adapter
 from engine.models.worker_engine import WorkerEngine
 from engine.types import Answer, Ask, ModelRef, Stop, TrainProgress
 from engine.worker import describe
+from tests.stopwatch import seconds_until
 from tests.worker.samples import Collector, asks, job, messages, never
-from tests.worker.test_children import wait_for
 
 
 def _engine(tmp_path: Path, kind: str = "", **more: object) -> WorkerEngine:
@@ -225,10 +225,8 @@ def test_the_worker_is_gone_within_five_seconds_of_its_parents_sudden_death(
         info = _exactly(pid, started, command)
         assert is_alive(info)
         parent.send_signal(signal.SIGKILL)
-        parent.wait(5)
-    killed_at = time.monotonic()
-    assert wait_for(lambda: not is_alive(info), 5.0)
-    assert time.monotonic() - killed_at < 5
+        parent.wait(60)
+    assert seconds_until(lambda: not is_alive(info)) < 5
     assert parent.returncode == -signal.SIGKILL
 
 

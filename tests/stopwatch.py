@@ -1,0 +1,44 @@
+"""Seconds that something took, without those in which the whole machine stood still."""
+
+import threading
+import time
+from collections.abc import Callable
+
+
+class Stopwatch:
+    """It takes short naps: by how much one is late is what everybody here had to wait."""
+
+    NAP = 0.05
+
+    def __init__(self) -> None:
+        self._began = self._since = time.monotonic()
+        self._late = 0.0
+        self._over = threading.Event()
+        threading.Thread(target=self._nap, daemon=True).start()
+
+    @property
+    def seconds(self) -> float:
+        """Since its start."""
+        now = time.monotonic()
+        return now - self._began - self._late - max(0.0, now - self._since - 2 * self.NAP)
+
+    def stop(self) -> float:
+        """The seconds; it counts no further."""
+        seconds = self.seconds
+        self._over.set()
+        return seconds
+
+    def _nap(self) -> None:
+        while not self._over.wait(self.NAP):
+            now = time.monotonic()
+            self._late += max(0.0, now - self._since - 2 * self.NAP)
+            self._since = now
+
+
+def seconds_until(true: Callable[[], bool], patience: float = 60) -> float:
+    """How long it takes until something comes true; after `patience` it fails."""
+    watch, deadline = Stopwatch(), time.monotonic() + patience
+    while not true():
+        assert time.monotonic() < deadline, f"not after {patience:.0f} s"
+        time.sleep(0.05)
+    return watch.stop()
