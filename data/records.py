@@ -31,5 +31,5 @@ class Record(TypeDecorator[dict[str, Any]]):
 
 
 def unreadable_columns(row: Any) -> list[str]:
-    """The columns of a row that hold such a mark."""
-    return [name for name, value in vars(row).items() if isinstance(value, Unreadable)]
+    """The columns of a row that hold such a mark, in the order of its table."""
+    return [name for name in type(row).model_fields if isinstance(getattr(row, name), Unreadable)]

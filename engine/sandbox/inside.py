@@ -32,6 +32,7 @@ SCRATCH = "/scratch"
 RESULTS = 3  # the child's descriptor for what its code returned
 MOST_OUTPUT = 1 << 20
 KILLED_GRACE = 0.5
+NAP = 0.02
 LIMITS = {
     resource.RLIMIT_FSIZE: 1 << 20,
     resource.RLIMIT_NOFILE: 64,
@@ -70,7 +71,7 @@ def answer(case: Record, uid: int) -> Record:
             tell({"raised": type(error).__name__})
             os._exit(1)
     os.close(writing)
-    output, ended = listen(reading, child, began + case["seconds"])
+    output, ended = listen(reading, child, Deadline(case["seconds"]))
     os.close(reading)
     left = sweep(uid)
     status = ended if ended else how(child)
@@ -82,12 +83,31 @@ def answer(case: Record, uid: int) -> Record:
     }
 
 
-def listen(reading: int, child: int, deadline: float) -> tuple[bytes, str]:
+class Deadline:
+    """When a case's time is over; that in which the machine stood still does not count.
+
+    Whoever asks naps in between: by how much a nap was longer is what the child had to wait too.
+    The host's own clock ends a container in which that never ends.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._asked = time.monotonic()
+        self._at = self._asked + seconds
+
+    def left(self) -> float:
+        """Seconds; 0 or less when the time is over."""
+        now = time.monotonic()
+        self._at += max(0.0, now - self._asked - 2 * NAP)
+        self._asked = now
+        return self._at - now
+
+
+def listen(reading: int, child: int, deadline: Deadline) -> tuple[bytes, str]:
     """What the child sends until it ends; "time" or "output" when it was ended instead."""
     output, open_end = b"", True
-    while (wait := deadline - time.monotonic()) > 0:
+    while (wait := deadline.left()) > 0:
         if open_end:
-            select.select([reading], [], [], min(wait, 0.02))
+            select.select([reading], [], [], min(wait, NAP))
         # Asked before reading: what an ended child has written is all there.
         ended = os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         if open_end and select.select([reading], [], [], 0)[0]:

@@ -7,6 +7,7 @@ from sqlalchemy import text
 from sqlmodel import select
 
 from app.errors import Conflict, RunNotActive
+from data.lifecycle import unreadable
 from data.tables import Control, Event, Run
 from tests.instance import OWNER, Instance, instance
 
@@ -43,6 +44,14 @@ def raw(pawl: Instance) -> list[tuple[object, ...]]:
     with pawl.store.read() as session:
         rows = session.connection().execute(text("SELECT * FROM run WHERE id != 'well'")).all()
     return [tuple(row) for row in rows]
+
+
+def test_what_cannot_be_read_is_named_in_the_order_of_the_table(pawl):
+    spoil(pawl)
+    with pawl.store.read() as session:
+        run = session.get_one(Run, "both")
+        session.expire(run, ["config"])  # it is read anew, after the others
+        assert str(unreadable(run, ["arith"])).count("its config and limits cannot be read") == 1
 
 
 def test_each_is_shown_with_its_reason_and_the_others_go_on(pawl, caplog):

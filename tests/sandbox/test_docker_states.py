@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import socket
 import time
 import warnings
@@ -157,6 +158,28 @@ def test_a_container_that_is_held_still_from_outside_costs_no_verdict(
         assert judge(held.result(90), [1]).score == 1.0
     pool.close()
     engine.close()
+
+
+def test_a_machine_that_stands_still_in_the_middle_of_a_case_makes_no_answer_too_slow(
+    docker_engine: DockerEngine,
+) -> None:
+    engine = DockerEngine("test-stalled")
+    pool = WarmPool(engine, 1)
+    pool.run(call("def f():\n    return 1"))
+    (container,) = engine._client.api.containers(filters={"label": "instance=test-stalled"})
+    with ThreadPoolExecutor(1) as threads:
+        case = call("import time\ndef f():\n    time.sleep(0.5)\n    return 1", seconds=1.5)
+        answer = threads.submit(pool.run, case)
+        time.sleep(0.25)
+        inside = [int(row[1]) for row in engine._client.api.top(container["Id"])["Processes"]]
+        for number, pause in ((signal.SIGSTOP, 2.0), (signal.SIGCONT, 0.0)):
+            for pid in inside:
+                os.kill(pid, number)
+            time.sleep(pause)
+        outcome = answer.result(60)
+    pool.close()
+    engine.close()
+    assert judge(outcome, [1]).score == 1.0 and outcome.seconds > 2, outcome
 
 
 def test_an_engine_that_dies_in_the_middle_of_a_case_gives_no_score_and_serves_when_it_is_back(
