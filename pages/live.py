@@ -55,9 +55,11 @@ class Poll:
             return
         self._busy = self._again = True
         try:
+            over = False
             while self._again:
                 self._again = False
-                self._over = not await self._look()
+                over = not await self._look()
+            self._over = over
         finally:
             self._busy = False
         if self._over:

@@ -32,7 +32,9 @@ LATER = (
     *("chat", "settings_keys", "settings_people", "settings_connect", "settings_account"),
 )
 
-BUILD_SECONDS = 60.0  # what a page reads may take so long while the machine is busy
+# What a page reads may take so long while the machine is busy. After 60 s NiceGUI drops it, unless a
+# browser has connected.
+BUILD_SECONDS = 30.0
 
 
 @dataclass(kw_only=True, slots=True, frozen=True)
@@ -60,8 +62,8 @@ def register(service: Service, access: Access) -> None:
     look.add_to_all_pages()
     doors = Doors(service=service, access=access)
     for path, page in PAGES.items():
-        hung = ui.page(path, title=f"{page.title} · Pawl", response_timeout=BUILD_SECONDS)
-        hung(_shown(page, doors))
+        at_path = ui.page(path, title=f"{page.title} · Pawl", response_timeout=BUILD_SECONDS)
+        at_path(_shown(page, doors))
 
 
 def load_the_rest() -> None:

@@ -121,7 +121,7 @@ def _let_people_speak(session: Any) -> None:
 
 
 def _carry_through(pawl: Instance, watch: Stopwatch, seconds: float = 120) -> float:
-    """Tick until the run has ended and nothing is asked of it; when it was taken up, by the watch."""
+    """Tick until the run has ended and nothing is asked of it; when it was taken up."""
     taken_up = 0.0
     until = time.monotonic() + seconds
     while time.monotonic() < until:

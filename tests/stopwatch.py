@@ -12,15 +12,16 @@ class Stopwatch:
 
     def __init__(self) -> None:
         self._began = self._since = time.monotonic()
-        self._late = 0.0
+        self._late, self._lock = 0.0, threading.Lock()
         self._over = threading.Event()
         threading.Thread(target=self._nap, daemon=True).start()
 
     @property
     def seconds(self) -> float:
         """Since its start."""
-        now = time.monotonic()
-        return now - self._began - self._late - max(0.0, now - self._since - 2 * self.NAP)
+        with self._lock:
+            now = time.monotonic()
+            return now - self._began - self._late - max(0.0, now - self._since - 2 * self.NAP)
 
     def stop(self) -> float:
         """The seconds; it counts no further."""
@@ -30,15 +31,19 @@ class Stopwatch:
 
     def _nap(self) -> None:
         while not self._over.wait(self.NAP):
-            now = time.monotonic()
-            self._late += max(0.0, now - self._since - 2 * self.NAP)
-            self._since = now
+            with self._lock:
+                now = time.monotonic()
+                self._late += max(0.0, now - self._since - 2 * self.NAP)
+                self._since = now
 
 
-def seconds_until(true: Callable[[], bool], patience: float = 60) -> float:
+def seconds_until(condition: Callable[[], bool], patience: float = 60) -> float:
     """How long it takes until something comes true; after `patience` it fails."""
     watch, deadline = Stopwatch(), time.monotonic() + patience
-    while not true():
-        assert time.monotonic() < deadline, f"not after {patience:.0f} s"
-        time.sleep(0.05)
-    return watch.stop()
+    try:
+        while not condition():
+            assert time.monotonic() < deadline, f"not after {patience:.0f} s"
+            time.sleep(0.05)
+    finally:
+        seconds = watch.stop()
+    return seconds

@@ -21,7 +21,7 @@ from data.tables import Event, Setting
 SECONDS = 30.0 if os.environ.get("PAWL_LONG") == "1" else 5.0
 THREADS = 20
 EVENTS_A_SECOND = 1000
-TRIES = 5  # at most, until one is as fast as it should be
+TRIES = 1 if SECONDS == 30 else 5  # at most, until one is as fast as it should be
 
 
 def test_twenty_threads_that_read_then_write_meet_no_lock_and_wait_little(tmp_path: Path) -> None:
@@ -34,8 +34,8 @@ def test_twenty_threads_that_read_then_write_meet_no_lock_and_wait_little(tmp_pa
             stored = session.exec(select(Setting.value)).all()
         store.close()
         assert sorted(map(int, stored)) == sorted(counts)  # every write that was answered is there
-        told.append(f"p99 {percentile(waits, 99):.3f} s of {len(waits)} writes")
-        if percentile(waits, 99) < 0.5:
+        told.append(f"p99 {percentile(waits, 99):.3f} s, {min(counts)} to {max(counts)} writes")
+        if percentile(waits, 99) < 0.5 and min(counts) > 5:
             return
     raise AssertionError("; ".join(told))
 
@@ -44,7 +44,7 @@ def read_then_write(store: Store, waits: list[float], name: str) -> int:
     """Count up in a row of this thread's own, reading before each write; how far it came."""
     count = 0
     deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline or count <= 5:
+    while time.monotonic() < deadline:
         with store.read() as session:
             found = session.get(Setting, name)
         assert int(found.value if found else 0) == count
@@ -91,7 +91,7 @@ def test_a_thousand_events_a_second_become_durable_with_under_half_a_core(tmp_pa
         pace = post_events(store)
         store.close()
         told.append(str(pace))
-        # What is posted keeps its pace; the last commit, which is waited for, may take half a second.
+        # What is posted keeps its pace; the last commit is waited for, perhaps half a second.
         keeps_up = pace.a_second >= 0.9 * EVENTS_A_SECOND and pace.behind < EVENTS_A_SECOND
         if keeps_up and pace.cores < 0.5:
             return

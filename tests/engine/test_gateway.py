@@ -71,7 +71,7 @@ class Desk:
         return self.gateway.call(place, "m", asked, **more).text
 
     def make_gateway(self, **seconds: float) -> Gateway:
-        """One that tries again at once, and waits long for an answer, unless it is told otherwise."""
+        """One that tries again at once and waits long for an answer, unless told otherwise."""
         given = {"retry_seconds": 0.02, "read_seconds": 60.0, **seconds}
         return Gateway(self.store, 0.0, lambda: self.stopping, **given)
 

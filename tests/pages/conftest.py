@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from nicegui import app as web
+from nicegui import ui
 from nicegui.testing import User
 
 from app.access import Access, cookie_name
@@ -79,6 +80,12 @@ def texts(user: User) -> list[str]:
 
     with user:
         return [label.text for label in ElementFilter(kind=ui.label)]
+
+
+def stop_looking(user: User) -> None:
+    """From now on the page looks only when it is told to, not when its time comes."""
+    for timer in user.find(ui.timer).elements:
+        timer.callback = lambda: None
 
 
 async def until(condition: Callable[[], object], seconds: float = PATIENCE) -> None:

@@ -16,7 +16,7 @@ from data.store import Store
 from data.tables import Control, Run, Steer
 from pages import offers
 from tests import sample_run
-from tests.pages.conftest import demote, texts, until
+from tests.pages.conftest import demote, stop_looking, texts, until
 
 RUNNING, FINISHED = "arith-carry-2", "arith-carry-1"
 PAUSED, CAPPED, FAILED = "spatial-grid-1", "spatial-grid-2", "arith-borrow-2"
@@ -125,6 +125,7 @@ async def test_stop_says_what_happens_and_is_asked_once(console: User, store: St
     console.find(marker="head-stop").click()
     for words in ("The run ends after round 2", "It can be resumed", "can still bill up to $0.06"):
         await console.should_see(words)
+    stop_looking(console)
     confirm(console)
     await console.should_see("Stopping")
     (control,) = controls(store)

@@ -12,7 +12,7 @@ from data.events import append
 from data.job_places import log_name
 from data.store import Store
 from data.tables import Control, Job, Live, now
-from tests.pages.conftest import PATIENCE, demote, texts, until
+from tests.pages.conftest import PATIENCE, demote, stop_looking, texts, until
 
 ROW = '{"messages": [{"role": "user", "content": "2 + 3 = ?"}], "completion": "5"}'
 HAND: dict[str, Any] = {
@@ -93,6 +93,7 @@ async def test_a_loops_job_is_stopped_with_its_run(console: User, store: Store) 
     await console.should_see("there is no job ../nothing")
     table.trigger("act", {"action": "stop", "key": "arith-carry-2-r2"})
     await console.should_see("It belongs to the run arith-carry-2")
+    stop_looking(console)
     confirm(console)
 
     def asked() -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from data.lifecycle import move
 from data.store import Store
 from data.tables import Event, Lease, Project, Run
 from tests import sample_run
-from tests.pages.conftest import PORT, texts, until
+from tests.pages.conftest import PORT, stop_looking, texts, until
 
 TABS = ["overview", "evaluations", "rounds", "audits", "directives", "cost"]
 RUNNING, FINISHED, SIMULATED = "arith-carry-2", "arith-carry-1", "carry-rehearsal-1"
@@ -200,8 +200,7 @@ async def test_a_page_that_nobody_sees_does_not_ask(console: User, store: Store)
     store.write(lambda session: append(session, RUNNING, "message", "while nobody looked"))
     await asyncio.sleep(3.3)
     await console.should_not_see("while nobody looked", retries=1)
-    (timer,) = console.find(ui.timer).elements
-    timer.callback = lambda: None  # it is looked at because it is seen, and not when its time comes
+    stop_looking(console)  # from now on it looks because it is seen
     tell_visibility(client, True)
     await console.should_see("while nobody looked")
 
@@ -227,6 +226,33 @@ async def test_who_asks_for_a_look_during_another_gets_one_after_it(empty: User)
     go_on.set()
     await first
     assert looks == 2
+
+
+async def test_a_look_that_fails_after_one_that_saw_the_end_is_made_up_for(empty: User) -> None:
+    from pages.live import Poll  # dropped from sys.modules between tests
+
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    outcomes = [True, OSError("not now"), False]
+
+    async def look() -> bool:
+        begun.set()
+        await go_on.wait()
+        outcome = outcomes.pop()
+        if isinstance(outcome, OSError):
+            raise outcome
+        return outcome
+
+    await empty.open("/")
+    with empty:
+        poll = Poll(look, seconds=600)
+    first = asyncio.create_task(poll.go_on())
+    await begun.wait()
+    await poll.go_on()
+    go_on.set()
+    with pytest.raises(OSError, match="not now"):
+        await first
+    await poll._tick()
+    assert outcomes == []
 
 
 def tell_visibility(client: Client, visible: bool) -> None:

@@ -29,11 +29,13 @@ async def busy_writer(store: Store) -> AsyncIterator[None]:
     held = asyncio.create_task(asyncio.to_thread(store.write, work))
     await asyncio.to_thread(begun.wait)
     since = time.monotonic()
-    yield
-    await asyncio.sleep(0.1)
-    assert time.monotonic() - since < HELD_SECONDS
-    let_go.set()
-    await held
+    try:
+        yield
+        await asyncio.sleep(0.1)
+        assert time.monotonic() - since < HELD_SECONDS
+    finally:
+        let_go.set()
+        await held
 
 
 def a_key(session: Session) -> None:

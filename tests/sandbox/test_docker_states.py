@@ -1,5 +1,6 @@
 """A Docker engine that cannot be used is told apart by its own words, and no score comes of it."""
 
+import contextlib
 import gc
 import os
 import signal
@@ -18,6 +19,7 @@ from engine.sandbox.judge import judge
 from engine.sandbox.one_shot import run_once
 from engine.sandbox.owner import mark
 from engine.sandbox.pool import WarmPool
+from engine.sandbox.streams import Streams, TooLate
 from tests.sandbox.conftest import PATIENCE, call
 from tests.sandbox.door import Door
 from tests.sandbox.test_leavings import LEAVINGS
@@ -161,25 +163,55 @@ def test_a_container_that_is_held_still_from_outside_costs_no_verdict(
 
 
 def test_a_machine_that_stands_still_in_the_middle_of_a_case_makes_no_answer_too_slow(
-    docker_engine: DockerEngine,
+    docker_engine: DockerEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("engine.sandbox.pool.GRACE", 60.0)
     engine = DockerEngine("test-stalled")
     pool = WarmPool(engine, 1)
     pool.run(call("def f():\n    return 1"))
     (container,) = engine._client.api.containers(filters={"label": "instance=test-stalled"})
     with ThreadPoolExecutor(1) as threads:
-        case = call("import time\ndef f():\n    time.sleep(0.5)\n    return 1", seconds=1.5)
+        case = call("import time\ndef f():\n    time.sleep(2)\n    return 1", seconds=3)
         answer = threads.submit(pool.run, case)
-        time.sleep(0.25)
+        time.sleep(0.3)
         inside = [int(row[1]) for row in engine._client.api.top(container["Id"])["Processes"]]
-        for number, pause in ((signal.SIGSTOP, 2.0), (signal.SIGCONT, 0.0)):
-            for pid in inside:
-                os.kill(pid, number)
-            time.sleep(pause)
+        try:
+            send(inside, signal.SIGSTOP)
+            time.sleep(4)
+        finally:
+            send(inside, signal.SIGCONT)
         outcome = answer.result(60)
     pool.close()
     engine.close()
-    assert judge(outcome, [1]).score == 1.0 and outcome.seconds > 2, outcome
+    assert judge(outcome, [1]).score == 1.0 and outcome.seconds > 4, outcome
+
+
+def send(pids: list[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def test_a_host_that_stands_still_until_a_case_is_long_over_asks_again(
+    docker_engine: DockerEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When its own clock wakes late it cannot know whether the case had its time."""
+    engine = DockerEngine("test-late")
+    pool = WarmPool(engine, 1)
+    pool.run(call("def f():\n    return 1"))
+    receive, late = Streams.receive, [True]
+
+    def wake_late(streams: Streams, seconds: float) -> dict[str, Any]:
+        if late and late.pop():
+            time.sleep(seconds + 1)
+            raise TooLate
+        return receive(streams, seconds)
+
+    monkeypatch.setattr(Streams, "receive", wake_late)
+    outcome = pool.run(call("def f():\n    return 1", seconds=0.5))
+    pool.close()
+    engine.close()
+    assert judge(outcome, [1]).score == 1.0, outcome
 
 
 def test_an_engine_that_dies_in_the_middle_of_a_case_gives_no_score_and_serves_when_it_is_back(

@@ -144,9 +144,13 @@ def test_without_an_engine_the_reaper_says_so_once_and_the_server_goes_on(
         one = reaper.Reaper(tmp_path, seconds=0.05)
         one.start()
         deadline = time.monotonic() + 30
-        while not caplog.records and time.monotonic() < deadline:
+        while not told(caplog) and time.monotonic() < deadline:
             time.sleep(0.05)
         time.sleep(0.5)  # for some more looks
         one.stop()
-    told = [record.getMessage() for record in caplog.records if record.name == reaper.log.name]
-    assert len(told) == 1 and "No such file" in told[0]
+    (words,) = told(caplog)
+    assert "No such file" in words
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == reaper.log.name]

@@ -18,6 +18,7 @@ from app.admin import call_admin
 from data.home import Home
 from data.store import Reader
 from data.tables import Child, Run
+from tests.stopwatch import Stopwatch
 
 ROOT = Path(__file__).parent.parent.parent
 SMALL = {  # limits of a run that is over soon
@@ -93,10 +94,13 @@ class Server:
         self.process.kill()
         self.process.wait()
 
-    def terminate(self, seconds: float = 40) -> int:
-        """SIGTERM; the exit code."""
+    def terminate(self) -> int:
+        """SIGTERM, after which it has ended in time; the exit code."""
+        watch = Stopwatch()
         self.process.terminate()
-        return self.process.wait(seconds)
+        code = self.process.wait(90)
+        assert watch.stop() < 20
+        return code
 
     def close(self) -> None:
         """End the server however it is."""

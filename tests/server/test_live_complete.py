@@ -114,7 +114,8 @@ def test_a_thousand_events_are_each_seen_once_in_order_also_across_a_kill_and_at
         assert el("job", "run", "stop", RUN).json()["stop_requested"]
         paged.read_until()
         assert following.wait(timeout=120) == 0
-        assert set(following.stderr) <= {LOST}  # also where a slow answer is asked for again
+        lost_again = list(following.stderr)  # where a slow answer is asked for again
+        assert set(lost_again) <= {LOST} and len(lost_again) <= 3
         told = told_by(second)
         assert len(told) >= MANY and told[-1].startswith(f"{len(told)} message: run stopped")
         assert paged.lines == told

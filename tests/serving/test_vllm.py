@@ -298,8 +298,9 @@ def test_a_stream_comes_in_pieces_and_its_close_ends_the_generation(
     assert next(iter(stream))["choices"]
     assert host.pid is not None
     processes = group_of(host.pid)
+    assert not is_idle(processes)
     stream.close()  # type: ignore[attr-defined]
-    assert soon(lambda: is_idle(processes), 60)
+    assert seconds_until(lambda: is_idle(processes)) < 20
 
 
 def is_idle(processes: list[int]) -> bool:
@@ -317,7 +318,7 @@ def test_an_answer_that_nobody_waits_for_ends(host: VllmHost, base: ModelRef) ->
     assert time.monotonic() - began < 30  # such an answer takes minutes
     assert host.pid is not None
     processes = group_of(host.pid)
-    assert soon(lambda: is_idle(processes), 60)
+    assert seconds_until(lambda: is_idle(processes)) < 20
 
 
 def test_an_adapter_is_loaded_once_nobody_is_being_answered(
@@ -371,7 +372,7 @@ def test_a_stop_ends_an_evaluation_under_way(
     assert time.monotonic() - looks[-1] < 30  # such an answer takes minutes
     assert host.pid is not None
     processes = group_of(host.pid)
-    assert soon(lambda: is_idle(processes), 60)
+    assert seconds_until(lambda: is_idle(processes)) < 20
 
 
 @pytest.mark.long  # beside other tests a tenth is within the noise
