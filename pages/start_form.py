@@ -53,7 +53,7 @@ class StartForm:
     def _draw(self) -> None:
         with box("pw-two-fields"):
             with box():
-                self._add("run", "Run id", ui.input())
+                self._add("run", "Run id", ui.input(value=self._given.get("run", "")))
                 text("Lower-case letters, digits, dashes.", "pw-2 pw-small", "div")
             with box():
                 names = list(self._presets)
@@ -61,7 +61,8 @@ class StartForm:
                 preset.on_value_change(self._tell_preset)
                 self._add("preset", "Preset", preset)
                 self._words = text("", "pw-2 pw-small pw-break", "div")
-        self._add("brief", "Brief", ui.textarea(), f"autogrow counter maxlength={LONGEST}")
+        brief = ui.textarea(value=self._given.get("brief") or "")
+        self._add("brief", "Brief", brief, f"autogrow counter maxlength={LONGEST}")
         text("What the loop should work towards; every round reads it.", "pw-2 pw-small", "div")
         with box("pw-two-fields"):
             domains = {ANY: "As the preset says", **self._options.domains}
@@ -105,7 +106,11 @@ class StartForm:
     def _add(
         self, name: str, label: str, element: ValidationElement[Any], props: str = ""
     ) -> ui.element:
-        """Take a field in, filled with what was given where that can be chosen."""
+        """Take a field in, filled with what was given where that can be chosen.
+
+        A text field holds it already: a text that is set later would be put in once the browser has
+        connected, over what was typed until then.
+        """
         given, options = self._given.get(name), getattr(element, "options", None)
         if given is not None and (options is None or given in options):
             element.value = given

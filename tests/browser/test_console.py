@@ -278,6 +278,26 @@ def visit(page: Page, url: str) -> None:
     page.wait_for_function(CONNECTED)
 
 
+TYPE_AT_ONCE = """
+const timer = setInterval(() => {
+  const field = document.querySelector('[aria-label="Run id"]');
+  if (!field) return;
+  clearInterval(timer);
+  field.value = "by-hand-1";
+  field.dispatchEvent(new Event("input", {bubbles: true}));
+}, 1);
+"""
+
+
+def test_what_is_typed_before_the_connection_stands_stays(console: Console, page: Page) -> None:
+    page.add_init_script(TYPE_AT_ONCE)
+    visit(page, f"{console.url}/start")
+    expect(page.get_by_text("el job run start by-hand-1")).to_be_visible()
+    page.get_by_label("Brief").fill("Learn sums that carry.")
+    expect(page.get_by_text("--brief 'Learn sums that carry.'")).to_be_visible()
+    expect(page.get_by_label("Run id")).to_have_value("by-hand-1")
+
+
 def test_a_run_is_started_steered_and_stopped_by_keyboard_and_phone(
     console: Console, page: Page
 ) -> None:
