@@ -1,10 +1,9 @@
 """The fields of a new run: what is asked, how it is prefilled, and what is sent to the service."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from nicegui import ui
-from nicegui.elements.mixins.validation_element import ValidationElement
 
 from app.shapes import StartOptions
 from app.steering import LONGEST
@@ -53,26 +52,28 @@ class StartForm:
     def _draw(self) -> None:
         with box("pw-two-fields"):
             with box():
-                self._add("run", "Run id", ui.input(value=self._given.get("run", "")))
+                self._fields.add("run", "Run id", ui.input(value=self._filled("run", "")))
                 text("Lower-case letters, digits, dashes.", "pw-2 pw-small", "div")
             with box():
                 names = list(self._presets)
-                preset = ui.select(names, value=self._first_preset(names))
+                usual = "default" if "default" in names else names[0]
+                preset = ui.select(names, value=self._filled("preset", usual, names))
                 preset.on_value_change(self._tell_preset)
-                self._add("preset", "Preset", preset)
+                self._fields.add("preset", "Preset", preset)
                 self._words = text("", "pw-2 pw-small pw-break", "div")
-        brief = ui.textarea(value=self._given.get("brief") or "")
-        self._add("brief", "Brief", brief, f"autogrow counter maxlength={LONGEST}")
+        brief = ui.textarea(value=self._filled("brief", ""))
+        self._fields.add("brief", "Brief", brief, f"autogrow counter maxlength={LONGEST}")
         text("What the loop should work towards; every round reads it.", "pw-2 pw-small", "div")
         with box("pw-two-fields"):
             domains = {ANY: "As the preset says", **self._options.domains}
-            self._add("domain", "Domain", ui.select(domains, value=ANY))
-            self._add("rounds", "Rounds", ui.number(min=1, max=1000, step=1))
+            self._choose("domain", "Domain", domains)
+            rounds = ui.number(min=1, max=1000, step=1, value=self._filled("rounds"))
+            self._fields.add("rounds", "Rounds", rounds)
         section("Caps", "A hard stop each. Only the first is required.")
         with box("pw-two-fields"):
             for name, label in CAPS.items():
                 proposed = MODEL_CAP_USD if name == "max_model_cost_usd" else None
-                self._add(name, label, ui.number(min=0, value=proposed))
+                self._fields.add(name, label, ui.number(min=0, value=self._filled(name, proposed)))
         section("Models", "")
         self._draw_models()
         self._draw_also()
@@ -90,31 +91,29 @@ class StartForm:
         gateway = {name: name for name in self._options.gateway_models}
         bases = {ANY: "As the preset says", **{name: name for name in self._base_models}}
         with box("pw-two-fields"):
-            self._base = self._add("base_model", "Base model", ui.select(bases, value=ANY))
-            usual = {ANY: "The server's own", **gateway}
-            student = ui.select(usual, value=ANY)
-            self._student = self._add("student_model", "Student of the dry run", student)
-            self._add("seed", "Seed", ui.number(step=1, placeholder="None: not repeatable"))
-            planner, teacher = {ANY: "Built in", **gateway}, {ANY: "Built in", **gateway}
-            self._add("operator_model", "Planner", ui.select(planner, value=ANY))
-            self._add("teacher_model", "Teacher", ui.select(teacher, value=ANY))
+            self._base = self._choose("base_model", "Base model", bases)
+            students = {ANY: "The server's own", **gateway}
+            self._student = self._choose("student_model", "Student of the dry run", students)
+            seed = ui.number(step=1, value=self._filled("seed"), placeholder="None: not repeatable")
+            self._fields.add("seed", "Seed", seed)
+            for name, label in (("operator_model", "Planner"), ("teacher_model", "Teacher")):
+                self._choose(name, label, {ANY: "Built in", **gateway})
 
-    def _first_preset(self, names: list[str]) -> str:
-        asked = self._given.get("preset")
-        return asked if asked in names else "default" if "default" in names else names[0]
+    def _choose(self, name: str, label: str, options: dict[str, str]) -> ui.element:
+        """A field of which the first option is the usual one."""
+        return self._fields.add(
+            name, label, ui.select(options, value=self._filled(name, ANY, options))
+        )
 
-    def _add(
-        self, name: str, label: str, element: ValidationElement[Any], props: str = ""
-    ) -> ui.element:
-        """Take a field in, filled with what was given where that can be chosen.
+    def _filled(self, name: str, usual: Any = None, options: Container[Any] | None = None) -> Any:
+        """What a field is made with: what was given where that can be chosen, else the usual.
 
-        A text field holds it already: a text that is set later would be put in once the browser has
-        connected, over what was typed until then.
+        A text that is set later would be put in once the browser has connected, over what was typed
+        until then.
         """
-        given, options = self._given.get(name), getattr(element, "options", None)
-        if given is not None and (options is None or given in options):
-            element.value = given
-        return self._fields.add(name, label, element, props)
+        given = self._given.get(name)
+        can_be = given is not None and (options is None or given in options)
+        return given if can_be else usual
 
     def _tell_preset(self) -> None:
         """The preset's own words, and what it sets where a field stays empty."""

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from engine.scheduler import STOP_SECONDS
 from engine.types import TrainProgress
 from tests.instance import OWNER, Instance, instance
 from tests.outcome import differing, money, outcome
+from tests.waiting import eventually
 from tests.worker.samples import job, never
 
 ROOT = Path(__file__).parent.parent
@@ -61,7 +61,7 @@ def fills_up(home: Path) -> None:
     with instance(home, least_free=LEAST, pace_seconds=0.001) as pawl:
         pawl.engine.start()
         pawl.start("r")
-        wait_for(lambda: has_begun(pawl, "collect"))
+        eventually(lambda: has_begun(pawl, "collect"))
         fill(home)
         assert says_full(paused(pawl), home)
         assert pawl.service.device(OWNER).run is None, "the device is still held"
@@ -69,7 +69,7 @@ def fills_up(home: Path) -> None:
         assert not [step for step in pawl.rows(Step) if step.status == "intent"]
 
         ask(pawl, "resume")  # too early: it rests again, for the same reason
-        wait_for(lambda: pawl.rows(Control)[0].status == "done")
+        eventually(lambda: pawl.rows(Control)[0].status == "done")
         assert says_full(paused(pawl), home)
 
         (home / "ballast").unlink()
@@ -86,7 +86,7 @@ def in_a_dry_run(home: Path) -> None:
     with instance(home, least_free=LEAST, pace_seconds=0.01) as pawl:
         pawl.engine.start()
         pawl.start("r", dry_run=True, rounds=1, **models)
-        wait_for(lambda: has_begun(pawl, "diagnose"))
+        eventually(lambda: has_begun(pawl, "diagnose"))
         fill(home)
         assert says_full(paused(pawl), home)
         at_rest = money(pawl)
@@ -116,10 +116,10 @@ def fill_without_a_spare(pawl: Instance, home: Path) -> None:
     """Fill the disk in the middle of a run so that not even its pause can be written."""
     pawl.engine.start()
     pawl.start("r", rounds=1)
-    wait_for(lambda: has_begun(pawl, "collect"))
+    eventually(lambda: has_begun(pawl, "collect"))
     (home / "spare").unlink()
     fill(home)
-    wait_for(lambda: fails(pawl))
+    eventually(lambda: fails(pawl))
 
 
 def not_even_the_pause(home: Path) -> None:
@@ -191,13 +191,6 @@ def used(folder: Path) -> int:
     return shutil.disk_usage(folder).used
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "nothing came of it"
-        time.sleep(0.005)
-
-
 def detail(pawl: Instance) -> Any:
     return pawl.service.run_detail(OWNER, "r")
 
@@ -209,7 +202,7 @@ def paused(pawl: Instance) -> Any:
         pawl.engine.tick()
         return detail(pawl).state == "paused"
 
-    wait_for(rests)
+    eventually(rests)
     assert detail(pawl).reason != INTERRUPTED
     return detail(pawl)
 

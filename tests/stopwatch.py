@@ -4,6 +4,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from tests.waiting import eventually
+
 
 class Stopwatch:
     """It takes short naps: by how much one is late is what everybody here had to wait."""
@@ -37,13 +39,11 @@ class Stopwatch:
                 self._since = now
 
 
-def seconds_until(condition: Callable[[], bool], patience: float = 60) -> float:
-    """How long it takes until something comes true; after `patience` it fails."""
-    watch, deadline = Stopwatch(), time.monotonic() + patience
+def seconds_until(condition: Callable[[], bool]) -> float:
+    """How long it takes until something comes true."""
+    watch = Stopwatch()
     try:
-        while not condition():
-            assert time.monotonic() < deadline, f"not after {patience:.0f} s"
-            time.sleep(0.05)
+        eventually(condition)
     finally:
         seconds = watch.stop()
     return seconds

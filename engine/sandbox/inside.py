@@ -33,7 +33,7 @@ RESULTS = 3  # the child's descriptor for what its code returned
 MOST_OUTPUT = 1 << 20
 KILLED_GRACE = 0.5
 NAP = 0.02
-STILL = 0.25  # a nap that is longer by this: longer than the processor quota can make it
+STALL = 0.25  # a nap that is longer by this: longer than the processor quota can make it
 LIMITS = {
     resource.RLIMIT_FSIZE: 1 << 20,
     resource.RLIMIT_NOFILE: 64,
@@ -99,8 +99,9 @@ class Deadline:
         """Seconds; 0 or less when the time is over."""
         now = time.monotonic()
         late = now - self._asked - NAP
-        self._at += late if late > STILL else 0.0
         self._asked = now
+        if late > STALL:
+            self._at += late
         return self._at - now
 
 

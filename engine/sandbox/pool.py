@@ -17,7 +17,7 @@ from engine.sandbox.streams import Streams, TooLate
 MEMORY = 256 << 20
 SECONDS = 10.0
 GRACE = 2.0  # beyond a case's own limit before its whole container is ended
-STALL = 0.5  # by which the host's own clock may be late
+LATE = 0.5  # by which the host's own clock may wake late
 CASES = 500  # that a container answers before a fresh one takes its place
 LIFE = 3600.0
 START_SECONDS = 30.0
@@ -170,7 +170,7 @@ class _Warm:
             if self._engine.state(self._id)["Paused"]:
                 raise SandboxLost("the container was held still from outside") from None
             seconds = time.monotonic() - began
-            if seconds > case.seconds + GRACE + STALL:
+            if seconds > case.seconds + GRACE + LATE:
                 raise SandboxLost("this machine stood still") from None
             return Outcome(status="time", seconds=seconds, left=1)
         except SandboxLost:

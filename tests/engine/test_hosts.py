@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from engine.serving import hosts
 from engine.serving.endpoints import in_harness
 from engine.serving.hosts import Hosts, Means, Seat
 from engine.types import ModelRef, Stop
+from tests.waiting import eventually
 
 BASE = ModelRef(base="b", path="/models/b", revision="r1")
 
@@ -123,14 +124,7 @@ class Stand:
         return self.hosts.states().get("b", "asleep")
 
     def wait(self, state: str) -> None:
-        wait_for(lambda: self.state() == state)
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+        eventually(lambda: self.state() == state)
 
 
 def both(stand: Stand) -> list[Any]:
@@ -147,7 +141,7 @@ def both(stand: Stand) -> list[Any]:
     callers = [threading.Thread(target=call) for _ in range(2)]
     for caller in callers:
         caller.start()
-    wait_for(lambda: stand.came.issuperset(callers))  # and each waits for the one start
+    eventually(lambda: stand.came.issuperset(callers))  # and each waits for the one start
     stand.gate.set()
     for caller in callers:
         caller.join(60)

@@ -12,6 +12,7 @@ from engine import lease
 from engine.errors import CapReached, Interrupted
 from engine.facts import read_facts
 from tests.instance import LIBRARY, instance
+from tests.waiting import eventually
 
 DOLLAR_A_SECOND = 3_600_000_000
 
@@ -70,7 +71,7 @@ def test_a_refused_renewal_interrupts_the_work_and_names_the_cap(leased):
         lease.device_lease(store, facts, 1, "train", "cpu") as held,
     ):
         store.write(leave_no_room)
-        wait_until(lambda: held.refused)
+        eventually(lambda: held.refused)
         raise Interrupted("as the work does when it is told to stop")
     assert account(store).device_ms > 0
 
@@ -79,7 +80,7 @@ def test_work_that_was_finished_when_a_renewal_was_refused_counts(leased):
     store, facts = leased
     with lease.device_lease(store, facts, 1, "train", "cpu") as held:
         store.write(leave_no_room)
-        wait_until(lambda: held.refused)
+        eventually(lambda: held.refused)
     assert account(store).device_reserved == 0 and account(store).device_ms > 0
 
 
@@ -98,7 +99,7 @@ def test_a_renewal_that_breaks_stops_the_work_and_loses_no_time(leased, monkeypa
         pytest.raises(CapReached, match="no space left"),
         lease.device_lease(store, facts, 1, "train", "cpu") as held,
     ):
-        wait_until(lambda: held.refused)
+        eventually(lambda: held.refused)
         time.sleep(0.3)
         raise Interrupted("told to stop")
     assert account(store).device_ms >= 400 and account(store).device_reserved == 0
@@ -113,10 +114,3 @@ def test_the_lease_of_a_server_that_died_is_charged_whole(leased):
         assert session.exec(select(Lease)).one().state == "ended"
         assert session.exec(select(Reservation)).one().state == "uncertain"
     assert account(store).device_settled == 70_000_000 and account(store).device_ms == 60_000
-
-
-def wait_until(condition, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from tests.server.conftest import Sleepers
-from tests.worker.test_children import wait_for
+from tests.waiting import eventually
 
 
 def test_they_fall_asleep_in_the_middle_of_their_work(sleepers: Sleepers):
     assert len(sleepers.pids) == 2
-    assert wait_for(lambda: {state(pid) for pid in sleepers.pids} == {"T"})
+    eventually(lambda: {state(pid) for pid in sleepers.pids} == {"T"})
 
 
 def state(pid: int) -> str:

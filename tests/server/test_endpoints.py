@@ -5,8 +5,7 @@ import os
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from tests.models import lay_base
 from tests.published_client import install
 from tests.server.deployed import RUN, SYSTEM, lay_version
 from tests.server.process import ROOT, Server, environment_for, is_running
+from tests.waiting import eventually
 
 CANDIDATE = f"{RUN}/candidate-1"
 QUESTION = [{"role": "user", "content": "What is the capital of France?"}]
@@ -69,15 +69,7 @@ class Place:
             assert item["status"] != "failed", item
             return item if item["inference"]["state"] == state else None
 
-        return eventually(found)
-
-
-def eventually(look: Callable[[], Any], seconds: float = 120) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := look()):
-        assert time.monotonic() < deadline, "nothing came of it"
-        time.sleep(0.1)
-    return found
+        return eventually(found, pause=0.1)  # a key may not ask more often
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from engine.models.gateway_student import AT_ONCE
 from engine.types import ModelRef
 from tests.server.process import ROOT, SMALL, Server, environment_for, is_running
 from tests.stopwatch import Stopwatch, seconds_until
+from tests.waiting import eventually
 from tests.worker.tiny_loop import lay_model
 
 IN_TIME = 20
@@ -182,10 +183,7 @@ def rows_of(home: Path, table: type[Any]) -> list[Any]:
 
 def wait_until_at_work(home: Path) -> None:
     """Until a model is asked, which it is a moment after it has been announced."""
-    deadline = time.monotonic() + 90
-    while not rows_of(home, Live):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: rows_of(home, Live))
     time.sleep(2)
 
 

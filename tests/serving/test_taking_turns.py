@@ -11,7 +11,8 @@ from engine.errors import EndpointNotReady
 from engine.facts import read_facts
 from engine.types import ModelRef
 from tests.instance import LIBRARY, OWNER, Instance, instance
-from tests.worker.tiny_loop import lay_model, wait_for
+from tests.waiting import eventually
+from tests.worker.tiny_loop import lay_model
 
 GB = 10**9
 CHAT = {"messages": [{"role": "user", "content": "2 + 2 = ?"}], "max_tokens": 2}
@@ -27,7 +28,7 @@ def test_what_serves_sleeps_for_a_phase_and_answers_again_afterwards(
         body = {"type": "inference", "request_id": "r", "spec": {"model": "tiny"}}
         job = pawl.service.submit_job(OWNER, body).job_id
         pawl.engine.endpoints.look()
-        wait_for(lambda: status(pawl, job) == "running", 120)
+        eventually(lambda: status(pawl, job) == "running", 120)
         assert ask(pawl, job)["choices"] and serving(pawl)
         pawl.start("carry-1", preset="default", base_model="tiny")
         with pawl.store.read() as session:
@@ -36,7 +37,7 @@ def test_what_serves_sleeps_for_a_phase_and_answers_again_afterwards(
             assert not serving(pawl)
             with pytest.raises(EndpointNotReady, match=r"while carry-1 \(train\) has it"):
                 ask(pawl, job)
-            wait_for(lambda: not pawl.service.device(OWNER).holders)
+            eventually(lambda: not pawl.service.device(OWNER).holders)
         assert ask(pawl, job)["choices"] and serving(pawl)
 
 

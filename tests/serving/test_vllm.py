@@ -32,8 +32,9 @@ from tests.models import lay_base
 from tests.server.deployed import RUN, lay_version
 from tests.server.process import Server
 from tests.serving.plain import plain_answers
-from tests.serving.vllm_lives import cpu_seconds, group_of, soon, vllm_python
+from tests.serving.vllm_lives import cpu_seconds, group_of, vllm_python
 from tests.stopwatch import seconds_until
+from tests.waiting import soon
 from tests.worker.samples import asks, job, messages, never
 
 pytestmark = pytest.mark.timeout(600)

@@ -28,7 +28,7 @@ from engine.serving.vllm_process import Launch, VllmProcess, arguments, find_cau
 from engine.serving.vllm_wire import checked_fields
 from engine.serving.worker_host import WorkerHost
 from engine.types import ModelRef
-from tests.serving.vllm_lives import soon
+from tests.waiting import soon
 
 TOO_FULL = """\
 (APIServer pid=7) INFO 11-30 14:01:42 [api_utils.py:286] non-default args: {}

@@ -1,8 +1,6 @@
 """vLLM for the tests: where it is, its processes, and what they are doing."""
 
 import os
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -44,13 +42,3 @@ def cpu_seconds(pids: list[int]) -> float:
         fields = text[text.rindex(")") + 2 :].split()
         ticks += int(fields[11]) + int(fields[12])
     return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def soon(true: Callable[[], bool], seconds: float) -> bool:
-    """Whether something comes true within `seconds`."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True

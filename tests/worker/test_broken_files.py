@@ -17,6 +17,7 @@ from engine.models.weights import load_base
 from engine.models.worker_engine import WorkerEngine
 from engine.types import ModelRef, TrainResult
 from tests.instance import OWNER
+from tests.waiting import eventually
 from tests.worker.samples import job, never
 from tests.worker.tiny_loop import (
     RUN,
@@ -27,7 +28,6 @@ from tests.worker.tiny_loop import (
     rests,
     resume,
     tiny_loop,
-    wait_for,
 )
 
 
@@ -57,7 +57,7 @@ def test_a_run_rests_while_its_base_model_is_broken_and_goes_on_when_it_is_whole
             resume(pawl)
         # Whether the last resume met the file whole is a matter of who was quicker.
         if (
-            wait_for(lambda: detail(pawl).state in {"paused", "finished"} and detail(pawl)).state
+            eventually(lambda: detail(pawl).state in {"paused", "finished"} and detail(pawl)).state
             == "paused"
         ):
             resume(pawl)
@@ -117,8 +117,8 @@ def test_the_live_view_says_that_a_checkpoint_was_passed_over(
     with monkeypatch.context() as patch:
         patch.setattr(resources, "WorkerEngine", partial(WorkerEngine, command=command))
         with tiny_loop(tmp_path, tiny) as pawl:
-            wait_for(lambda: is_at(pawl, "train"))
-            wait_for(lambda: pawl.service.run_live(OWNER, RUN).loss)
+            eventually(lambda: is_at(pawl, "train"))
+            eventually(lambda: pawl.service.run_live(OWNER, RUN).loss)
     folders = sorted((tmp_path / "runs").glob("*/train-1/step-*"))
     weights = folders[-1] / "state.safetensors"
     weights.write_bytes(weights.read_bytes()[:100])

@@ -2,14 +2,13 @@
 
 import json
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from engine.children import end_child, is_alive, start_child
+from tests.waiting import eventually
 
 STUBBORN = """
 import signal, subprocess, sys, time
@@ -18,15 +17,6 @@ child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
 print(child.pid, flush=True)
 time.sleep(60)
 """
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return condition()
 
 
 def test_a_child_sees_only_the_allowed_environment(
@@ -53,12 +43,12 @@ def test_ending_a_child_takes_its_own_children_even_when_it_ignores_the_polite_s
 ) -> None:
     log = tmp_path / "child.log"
     process, info = start_child([sys.executable, "-c", STUBBORN], log)
-    assert wait_for(lambda: log.read_text().endswith("\n"))
+    eventually(lambda: log.read_text().endswith("\n"))
     grandchild = Path(f"/proc/{log.read_text().strip()}")
     assert is_alive(info) and grandchild.exists()
     assert end_child(info, grace_seconds=0.5)
     assert process.wait(60) == -9
-    assert wait_for(lambda: not grandchild.exists() or "Z" in _state(grandchild))
+    eventually(lambda: not grandchild.exists() or "Z" in _state(grandchild))
     assert not is_alive(info)
 
 
@@ -72,7 +62,7 @@ def _state(process: Path) -> str:
 def test_a_process_that_only_has_the_same_number_is_left_alone(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "import time; time.sleep(60)"]
     process, info = start_child(command, tmp_path / "child.log")
-    assert wait_for(lambda: is_alive(info))
+    eventually(lambda: is_alive(info))
     older = replace(info, started=info.started - 1)
     other = replace(info, command="python -m something.else")
     assert not end_child(older) and not end_child(other)

@@ -17,8 +17,8 @@ from engine.models.worker_link import STALL_SECONDS as USUAL_LIMIT
 from engine.models.worker_link import StepWatch
 from engine.types import Answer, ModelRef, TrainProgress
 from tests.server.process import is_running
+from tests.waiting import eventually
 from tests.worker.samples import Collector, asks, job, never
-from tests.worker.test_children import wait_for
 from tests.worker.tiny_loop import events, rests, tiny_loop
 
 KINDS = ("sleep", "spin", "stubborn", "crash")
@@ -51,7 +51,7 @@ class Case:
         note = self.folder / "grandchildren"
         pids = note.read_text().split() if note.exists() else []
         assert bool(pids) == (self.kind in {"stubborn", "crash"})
-        assert wait_for(lambda: not any(is_running(int(pid)) for pid in pids))
+        eventually(lambda: not any(is_running(int(pid)) for pid in pids))
 
 
 def on_all(kinds: tuple[str, ...], folder: Path, story: Callable[[Case], None]) -> None:

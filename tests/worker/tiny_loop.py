@@ -1,17 +1,16 @@
 """A real loop on the tiny model: a whole round with the real worker in some ten seconds."""
 
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from app.shapes import RunDetail
 from data.home import open_home
 from data.tables import Control, Event, Step
 from engine.types import ModelRef
 from tests.instance import OWNER, Instance, instance
+from tests.waiting import eventually
 
 RUN = "tiny-1"
 
@@ -35,29 +34,20 @@ def lay_model(home: Path, tiny: ModelRef) -> None:
         (home / "precision-cpu.json").write_text('{"precision": "float32"}')
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 180) -> Any:
-    """What the condition gives, as soon as there is something."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "nothing came of it"
-        time.sleep(0.02)
-    return found
-
-
 def detail(pawl: Instance) -> RunDetail:
     return pawl.service.run_detail(OWNER, RUN)
 
 
 def rests(pawl: Instance, state: str = "paused") -> RunDetail:
     """The run once it is in that state."""
-    return wait_for(lambda: (found := detail(pawl)).state == state and found)
+    return eventually(lambda: (found := detail(pawl)).state == state and found)
 
 
 def resume(pawl: Instance) -> None:
     """Ask for it as a door does, and wait until it is carried out."""
     control = Control(project_id="prj_local", run=RUN, action="resume", author="owner")
     pawl.store.write(lambda s: s.add(control))
-    wait_for(lambda: not [row for row in pawl.rows(Control) if row.status == "requested"])
+    eventually(lambda: not [row for row in pawl.rows(Control) if row.status == "requested"])
 
 
 def is_at(pawl: Instance, step: str) -> bool:
